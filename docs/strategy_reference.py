@@ -235,7 +235,7 @@ EXAMPLES = {
         PRODUCT,
     ),
     "in_whole_tiles": (
-        "in_inputs(in_whole_tiles(Schedule((32, 32, 32), (16, 16), (16, 8, 16)), None, id_,"
+        "in_inputs(in_whole_tiles(Schedule((32, 32, 32), (16, 16), (16, 8, 16)), id_,"
         " lambda result: tile_output(32, 32)))",
         PRODUCT.replace("A: 64", "A: 60"),
     ),
@@ -302,7 +302,8 @@ EXAMPLES = {
     ),
     "tanh_of_scores": (
         "in_inputs(tanh_of_scores)",
-        "fun(xss: 4.6.f32 => xss |> map(fun(r => r |> map(fun(x => f16(exp(tanh(x))))))))",
+        "fun(xss: 4.6.f32 => xss |> map(fun(r => r |> map(fun(x => 8 * tanh(x))) |> fun(s => s"
+        " |> reduce(max, -infinity) |> fun(m => s |> map(fun(x => f16(exp(x - m)))))))))",
     ),
     "operands_swapped": ("in_inputs(operands_swapped(products))", PRODUCT),
     "rows_by_threads": (f"in_inputs(products >> rows_by_threads({COPIES}, Stored(64, True)))", BIAS),

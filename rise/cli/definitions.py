@@ -26,7 +26,7 @@ def unnamed(arguments: argparse.Namespace, program: Program) -> UsageError:
     """The mistake of a command without NAME: its notes are the definitions of the file, with their types."""
     message = f"`rise {arguments.command}` needs the name of a definition"
     if not program.own:
-        return UsageError("R0061", message, hint=f"{arguments.file} defines nothing: it has imports alone")
+        return UsageError("R0061", message, hint=f"{arguments.file} defines nothing itself")
     shown = [f"{name} : {full_type(program[name])}" for name in program.own[:MOST_LISTED]]
     more = len(program.own) - MOST_LISTED
     rest = [f"{more} more, which `rise check {arguments.file}` lists"] if more > 0 else []

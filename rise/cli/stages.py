@@ -18,6 +18,7 @@ from rise.check.symbolic import OpenProgram, opened
 from rise.cli.definitions import named
 from rise.cli.options import pairs, sizes, target_of, units
 from rise.cli.terminal import note
+from rise.errors import UsageError
 from rise.expr import Definition, Expr
 from rise.generator import Builds
 from rise.normal import data_flow
@@ -58,6 +59,9 @@ def subject(arguments: argparse.Namespace) -> Subject:
     find(arguments.strategy)  # a module of the user's own may declare what the program uses
     given, left = sizes(arguments.size), units(arguments.runtime)
     expected = sizes(getattr(arguments, "expect", []), "--expect")
+    if closed := [name for name in expected if name not in left]:
+        hint = f"`--runtime {closed[0]}` leaves it open"
+        raise UsageError("R0005", f"--expect {closed[0]}: it is no size that stays open", None, hint)
     return Subject(named(arguments), given, left, expected)
 
 

@@ -13,7 +13,7 @@ from math import ceil
 
 from rise.errors import StrategyError
 from rise.frozen import filled_at_once
-from strategies.matmul.schedule import Schedule
+from strategies.matmul.schedule import WITHOUT_REST, Schedule
 
 WARP, WARPGROUP = 32, 128
 ROWS_PADDING = 16  # bytes, so that the rows of a fragment start in different banks
@@ -25,6 +25,7 @@ OF_RING = 128  # bytes of those that say which slots are full, or empty, or whos
 # registers of a thread of a warpgroup besides its accumulators, for addresses, descriptors, the loop: what
 # ptxas counts for a product that is stored as it is
 OTHERS = 26
+DEEPEST = 8  # stages of the tiles that the last matrices of an array have
 
 
 @filled_at_once
@@ -52,6 +53,10 @@ class Limits:
         """
         pool = min(self.registers_of(threads), 248) * threads
         return min(248, (pool - WARPGROUP * PRODUCER) // max(threads - WARPGROUP, 1) // 8 * 8)
+
+    def room(self, s: Schedule, threads: int) -> int:
+        """How many a thread of a schedule that computes can have."""
+        return (self.registers_warp_specialised if s.warp_specialised else self.registers_of)(threads)
 
 
 # the most that any GPU has, which is what `tensor_core` refuses to exceed when it does not know the GPU
@@ -162,11 +167,7 @@ def check(
             "warp", f"{_shape(s.warp)} makes {needed.threads} threads of a block of {_shape(s.block[:2])}",
             f"{limits.threads} threads", "fewer and larger parts: a larger `warp`",
         )  # fmt: skip
-    room = (
-        limits.registers_warp_specialised(needed.threads)
-        if s.warp_specialised
-        else limits.registers_of(needed.threads)
-    )
+    room = limits.room(s, needed.threads)
     if s.uses_wgmma and needed.registers > room:
         _refuse(
             "warp",
@@ -191,11 +192,22 @@ def check(
     for name, blocks in (("cluster", s.cluster), ("split_cluster", s.split_cluster)):
         if blocks > limits.cluster:
             _refuse(name, f"{blocks} blocks", f"at most {limits.cluster} in a cluster", "smaller clusters")
-    if not s.uses_wgmma and s.warp_specialised:
-        _refuse(
-            "warp_specialised", "true needs warpgroups", f"warps for fragment={_shape(s.fragment)}", "64×n×16"
-        )
     return needed
+
+
+def finer(s: Schedule, operand_bytes: int = 2, along_k: tuple[bool, bool] = (True, True)) -> Schedule:
+    """The schedule of the rest, of warpgroups with 64 rows each and as many stages as fit."""
+    _, m, n = s.rest
+    block, fragment = (m, n, s.block[2]), (64, n, s.fragment[2])
+    made = replace(
+        s, rest=WITHOUT_REST, block=block, warp=(64, n), fragment=fragment, ping_pong=1, raster_matrices=1
+    )
+    fit = (
+        stages
+        for stages in range(DEEPEST, 2, -1)
+        if shared_bytes(made, operand_bytes, along_k, stages=stages) <= LARGEST.shared_bytes
+    )
+    return replace(made, stages=next(fit, 2))
 
 
 def check_sizes(s: Schedule, sizes: Mapping[str, int], along_k: tuple[bool, bool] = (True, True)) -> None:

@@ -89,6 +89,11 @@ def copies_of(s: Schedule) -> TileCopy:
     return TileCopy(threads, s.vector, s.padding, s.cp_async, s.swizzled, bulk=s.uses_wgmma)
 
 
+def tiles_copied(s: Schedule) -> TileCopy | None:
+    """How tiles of operands are copied, if they are."""
+    return copies_of(s) if s.stages else None
+
+
 def _by_columns(tile: Known) -> bool:
     """Whether the columns of a tile are contiguous."""
     return isinstance(tile, Contiguity) and tile.dimensions == (True, False)

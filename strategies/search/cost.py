@@ -7,20 +7,21 @@ for sm_90), with the time that copies take added and the rates of `hardware`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from math import ceil
 
 from rise.frozen import filled_at_once
 from rise.instructions import Family, family
-from strategies.matmul.constraints import PARTIAL, PATTERNS, panel, resources
-from strategies.matmul.schedule import Schedule
+from strategies.matmul.constraints import PARTIAL, PATTERNS, finer, panel, resources
+from strategies.matmul.schedule import WITHOUT_REST, Schedule
 from strategies.search.hardware import Gpu
 from strategies.search.problem import Problem
 
 SECOND_KERNEL = 7500  # cycles: the sums of slices leave one kernel and enter the next; measured
 # cycles from the end of a kernel to the products of the next, which is launched early; measured
 BOUNDARY = 4000
+EMPTY = 6000  # cycles that a second kernel takes, were there nothing left for it to do; measured
 # of a tile's time, where blocks of a cluster wait for each other: of two, and of more with several tiles each
 SYNCHRONISATION, OF_MANY = 0.01, 0.3
 # cycles: the blocks of a cluster start together, and none ends before the others; measured
@@ -45,7 +46,8 @@ LOW = 1.06  # times as long, for warpgroups with a tile each of only 64 rows
 WIDEST = 16  # bytes of which rows that bulk copies take are multiples
 SOFT = 4  # the power of the soft maximum
 ROUNDED = 1e-9  # more than roundings change of a cost
-CHOSEN = 1.5  # times as long, where data choose the matrices of tiles: measured
+# times as long, where data choose the matrices of tiles: one by one, and several in raster order; measured
+CHOSEN, IN_ORDER = 1.6, 1.15
 TENSOR_CORES = 4  # of a multiprocessor
 # cycles of a multiprocessor for each 16-bit result that is stored by itself: by the threads of a warp next to
 # each other in a row, or by the lanes that have it in a fragment; measured
@@ -90,7 +92,8 @@ def waves(p: Problem, s: Schedule, gpu: Gpu) -> int:
 
 def rounds(p: Problem, s: Schedule, gpu: Gpu) -> float:
     """The same, or what it is in the mean where data say how many tiles there are, about so many."""
-    return tiles(p, s) / workers(s, gpu) + 1 / 2 if p.scattered else waves(p, s, gpu)
+    known = not p.scattered or s.rest != WITHOUT_REST
+    return waves(p, s, gpu) if known else tiles(p, s) / workers(s, gpu) + 1 / 2
 
 
 def workers(s: Schedule, gpu: Gpu) -> int:
@@ -195,7 +198,7 @@ def l2_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     asked = sum(part * requests(p, s, index) for index, part in enumerate(parts))
     line = max(REQUEST, busy(p, s, gpu) * LINE / gpu.l2_rate)
     cycles = depth(p, s) * max(moved / port(p, s, gpu), line * asked)
-    return cycles * (CHOSEN if p.scattered else 1)
+    return cycles * (1 if not p.scattered else IN_ORDER if s.raster_matrices > 1 else CHOSEN)
 
 
 def port(p: Problem, s: Schedule, gpu: Gpu) -> float:
@@ -307,13 +310,37 @@ def addition_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 
 
 def least(p: Problem, s: Schedule, gpu: Gpu) -> float:
-    """Cycles that the cost is not below: those of the tensor cores, were they the only limit and all busy."""
+    """Cycles that the cost is not below, by few terms: tensor cores all busy, shared memory, results.
+
+    Most schedules are told from the best by these; the time of the cache and of memory is left out.
+    """
+    p = _first(p, s)
     rate = gpu.macs * 2 / p.operand_bytes * gpu.sustained.get(family(s.fragment) or Family.WMMA, 0.3)
-    products = s.block[0] * s.block[1] * depth(p, s) * (1 if s.uses_wgmma else WARPS)
-    return rounds(p, s, gpu) * products / rate * (1 - ROUNDED)
+    products = s.block[0] * s.block[1] * depth(p, s) / rate
+    tile = (products**SOFT + shared_cycles(p, s, gpu) ** SOFT) ** (1 / SOFT)
+    count = rounds(p, s, gpu)
+    epilogues = 1 + (count - 1) / (4 if count > 1 else 1)
+    total: float = count * tile * (1 if s.uses_wgmma else WARPS) + epilogues * epilogue_cycles(p, s, gpu)
+    return total * (1 - ROUNDED)
 
 
 def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
+    """That of the kernel, or of both where the last matrices of an array have finer tiles."""
+    if s.rest == WITHOUT_REST:
+        return of_kernel(p, s, gpu)
+    first = of_kernel(_first(p, s), s, gpu)
+    # where fewer are expected, there may be one all the same
+    left = replace(p, batch=max(p.batch - s.rest[0], 1), input_bytes=0)
+    rest = of_kernel(left, finer(s, p.operand_bytes, p.along_k), gpu)
+    return replace(first, cycles=first.cycles + rest.cycles + EMPTY, tiles=first.tiles + rest.tiles)
+
+
+def _first(p: Problem, s: Schedule) -> Problem:
+    """The matrices whose tiles are as large as `block`."""
+    return p if s.rest == WITHOUT_REST else replace(p, batch=min(p.batch, s.rest[0]))
+
+
+def of_kernel(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     """waves · max(tensor, shared, L2, latency) + what is not overlapped, and not less than memory takes.
 
     The maximum is a soft one, (Σ x⁴)^¼: of limits that are close to each other each is felt.
@@ -339,7 +366,8 @@ def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     # single results keep the cache busy, whoever else computes meanwhile
     hidden = together * s.ping_pong > 1 and not p.by_elements
     epilogues = 1 + (count - 1) / (4 if hidden else 1)
-    stops = 0 if hidden else min(LOCKSTEP * tile, STOP) * max(count - 3, 0)
+    # blocks whose tiles data choose are not in step
+    stops = 0 if hidden or p.scattered else min(LOCKSTEP * tile, STOP) * max(count - 3, 0)
     busy = count * tile + stops + fills * gpu.fill + epilogues * epilogue_cycles(p, s, gpu)
     busy += TOGETHER if s.cluster * s.split_cluster > 1 else 0
     memory = memory_cycles(p, s, gpu) + gpu.fill

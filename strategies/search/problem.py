@@ -102,6 +102,13 @@ class Problem(Remembers):
         return self.m if self.swapped else self.n
 
     @property
+    def of_each(self) -> float:
+        """Where data choose second operands: how many products have the same one, in the mean."""
+        first = self.batch * self.m * self.k * self.operand_bytes
+        seconds = (self.input_bytes - first) / (self.n * self.k * self.operand_bytes)
+        return self.batch / max(seconds, 1)
+
+    @property
     def by_elements(self) -> bool:
         """Whether 16-bit results are stored one by one: rows of an odd number do not start at whole words."""
         return self.result_bytes == 2 and self.result_row % 2 == 1

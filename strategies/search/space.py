@@ -104,6 +104,10 @@ SHARING = (2, 4, 8)  # blocks that share the sums of a tile
 LEAST = 4  # steps of each
 DEPTHS = (128, 256)  # bytes of a step along k, the longer only where so many STAGES fit: of small tiles
 DEEPEST, STAGES = 8, 6
+FINER = 64  # columns of the tiles behind whole waves
+TOGETHER = range(12, 7, -1)  # matrices whose tiles are in raster order
+FEW = 3  # products with the same matrix: of more, other products are between those of a column; measured
+LARGE, LARGEST = 3, 4  # times as many elements have the others, and those in raster order
 SLOW = 1.3  # times the cost of the best
 AHEAD = (0, 1)  # slots for the tiles of matrices that only the epilogue reads
 PARTS = (1, 2, 3, 4, 5)  # fragments that a warpgroup's part has in a row
@@ -137,10 +141,26 @@ def warpgroups_of(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
             # a block with one tile has not more than its steps
             stages = s.stages if many else max(2, min(s.stages, ceil(p.k / s.block[2])))
             for blocks in [1] if shared or s.ahead else sliced:
-                yield changed(
+                one = changed(
                     s, stages=stages, raster_group=group, split_k=blocks, cluster=cluster,
                     persistent_blocks=there if many else 0, swap_operands=p.swapped,
                 )  # fmt: skip
+                yield one
+                if many and p.scattered:
+                    yield from whole_waves(p, one)
+
+
+def whole_waves(p: Problem, s: Schedule) -> Iterator[Schedule]:
+    """Where data say how many matrices there are: those behind as many as fill waves, by finer tiles."""
+    of_one, there, times = s.tiles(p.m, p.n), s.persistent_blocks, s.block[0] * s.block[1] / (p.m * FINER)
+    about = p.batch * of_one // there
+    for waves in (about, about + 1):
+        count = waves * there // of_one
+        if times >= LARGE and p.m % s.fragment[0] == 0 and count:
+            yield changed(s, rest=(count, p.m, FINER))
+            together = next((number for number in TOGETHER if count % number == 0), 0)
+            if together and times >= LARGEST and s.cluster == 1 and count >= p.batch and p.of_each < FEW:
+                yield changed(s, rest=(count, p.m, FINER), raster_matrices=together)
 
 
 def stores(p: Problem) -> Sequence[str]:
@@ -421,12 +441,7 @@ def check_several(s: Schedule, p: Problem, gpu: Gpu) -> None:
     if p.products == 1:
         return
     all_, limits = needed(s, p), gpu.limits
-    room = (
-        limits.registers_warp_specialised(all_.threads)
-        if s.warp_specialised
-        else limits.registers_of(all_.threads)
-    )
-    if all_.shared_bytes > limits.shared_bytes or all_.registers > room:
+    if all_.shared_bytes > limits.shared_bytes or all_.registers > limits.room(s, all_.threads):
         raise StrategyError("R0621", f"tensor_core: {p.products} products do not fit into a block together")
 
 
@@ -455,8 +470,8 @@ def ranked(
     """All legal points, the best first; of equals, the one that is written first."""
     if spaces is SPACES and not fixed:
         return list(best_first(strategy, p, gpu))
-    every = points(strategy, p, gpu, spaces, fixed)
-    several = dict.fromkeys(every) if fixed else every  # what differed in what is fixed is the same now
+    # what differed in what is fixed, or is not tried here, is the same now
+    several = dict.fromkeys(points(strategy, p, gpu, spaces, fixed))
     return sorted(_priced(several, p, gpu), key=lambda r: r.cost.cycles)
 
 
@@ -468,7 +483,8 @@ def _priced(several: Iterable[Point], p: Problem, gpu: Gpu) -> Iterator[Ranked]:
 
 def has_faster(strategy: str, p: Problem, gpu: Gpu, cycles: float) -> bool:
     """Whether the model expects some schedule to take less: mostly one of the first that are looked at."""
-    return any(one.cost.cycles < cycles for one in _priced(points(strategy, p, gpu), p, gpu))
+    may_be = (point for point in points(strategy, p, gpu) if bound_of(point, p, gpu) < cycles)
+    return any(one.cost.cycles < cycles for one in _priced(may_be, p, gpu))
 
 
 class Remembered:
@@ -495,21 +511,21 @@ def best_first(strategy: str, p: Problem, gpu: Gpu) -> Iterable[Ranked]:
 
 
 def _in_order(several: Iterable[Point], p: Problem, gpu: Gpu) -> Iterator[Ranked]:
-    """The legal ones, the best first, each of which is priced only when its bound is the least there is.
+    """The legal ones, best first. Each is priced when its bound is the least, and judged when its price is.
 
-    Most have a bound above the cost of those that anybody asks for.
+    Most have a bound above the price of those that anybody asks for.
     """
-    heap: list[tuple[float, int, Point, Ranked | None]] = [
+    heap: list[tuple[float, int, Point, Cost | None]] = [
         (bound_of(point, p, gpu), number, point, None) for number, point in enumerate(several)
     ]
     heapify(heap)
     while heap:
-        _, number, point, priced = heappop(heap)
-        if priced is not None:
-            yield priced
-        elif refusal(point, p, gpu) is None:
+        _, number, point, price = heappop(heap)
+        if price is None:
             price = cost_of(point, p, gpu)
-            heappush(heap, (price.cycles, number, point, Ranked(point, price)))
+            heappush(heap, (price.cycles, number, point, price))
+        elif refusal(point, p, gpu) is None:
+            yield Ranked(point, price)
 
 
 def bound_of(point: Point, p: Problem, gpu: Gpu) -> float:

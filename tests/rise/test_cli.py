@@ -9,12 +9,14 @@ import re
 import runpy
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from codegen.runtime import Resources
 from rise.check.compare import Tolerance, compare
 from rise.check.program import load
 from rise.cli import main
@@ -557,6 +559,29 @@ def test_primitives_of_a_module_are_known_once_it_is_loaded(rise: Any, tmp_path:
     assert called.status == 0 and "halved : {n: Nat} -> (2*n).f32 -> n.f32" in called.out, called.err
     shown = rise("primitives", "everySecond", "--load", str(module))
     assert shown.status == 0 and "The first of each two." in shown.out
+
+
+def test_the_parameters_of_a_strategy_of_ones_own_are_listed(rise: Any, tmp_path: Path) -> None:
+    module = tmp_path / "own_strategy.py"
+    module.write_text(
+        "from strategies.core import id_\n\n\ndef mine(tile: int = 7):\n"
+        '    """Tiles.\n\n    tile: how large one is\n    """\n    return id_\n'
+    )
+    shown = rise("strategies", f"{module}:mine")
+    assert shown.status == 0 and "--set tile=7   (int)" in shown.out and "how large one is" in shown.out
+    (described,) = json.loads(rise("strategies", f"{module}:mine", "--json").out)
+    assert described["parameters"]["tile"]["default"] == "7"
+    fails(rise("strategies", f"{module}:other"), 2, "R0010", "`other`")
+
+
+def test_explanations_and_resources_are_data_too(rise: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (found,) = json.loads(rise("explain", "r0401", "--json").out)
+    assert found["name"] == "R0401" and found["wrong"] and found["right"]
+    made = Resources("matmul_kernel", "sm_90a", 18, 0, 0, 0, 0)
+    monkeypatch.setattr("rise.cli.compile._resources", lambda program, arguments: [made])
+    command = ("compile", GEMM, "matmul", *SIZES, "--strategy", "default", "--json")
+    assert json.loads(rise(*command, "--stage", "resources").out) == [asdict(made)]
+    fails(rise(*command), 2, "R0003", "`--stage resources`")
 
 
 def test_every_parameter_of_a_named_strategy_is_explained() -> None:
