@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+import codegen
 from codegen.execute import execute
 from codegen.ir.kernel import Kernel
 from codegen.pipeline import generate
 from rewrites.result import Failure
-from rise.check.program import check_expression
+from rise.check.program import Loader, check_expression
 from rise.check.specialise import inputs_of
 from rise.errors import EmulationError, StrategyError
 from rise.expr import Expr
@@ -26,6 +27,7 @@ from strategies.matmul.schedule import Schedule
 from strategies.matmul.tensor_core import tensor_core
 from strategies.search.problem import Problem
 from tests.codegen.test_fused import program
+from tests.support.examples import EXAMPLES
 from tests.support.products import assert_same
 from tests.support.programs import succeeded
 
@@ -130,6 +132,17 @@ def test_bytes_and_threads_are_those_of_the_kernel(schedule: dict[str, Any]) -> 
         needed = resources(Schedule(**schedule), p.operand_bytes, p.along_k, p.result_bytes, beside=p.beside)
         found = derived(term, **schedule).launch
         assert (found.threads, found.shared_bytes) == (needed.threads, needed.shared_bytes)
+
+
+@pytest.mark.parametrize("runtime", [{"m": 1}, {"n": 8, "k": 64}])
+def test_sizes_may_be_open_until_launch(runtime: dict[str, int]) -> None:
+    definition = Loader().load(EXAMPLES / "fused.rise").program["broadcast"]
+    sizes = {name: 72 for name in "mnk" if name not in runtime}
+    compiled = codegen.compile(definition, tensor_core(**TURNS), sizes=sizes, runtime=runtime)
+    m, n, k = (sizes.get(name, 2 * 64 + unit) for name, unit in (("m", 1), ("n", 8), ("k", 0)))
+    term = program("broadcast", m, n, k)
+    inputs = random_inputs(inputs_of(term), SEED, exact=True)
+    assert_same(compiled(*inputs), call(term, *inputs), term)
 
 
 # --- what must not be changed -----------------------------------------------------------------------------
