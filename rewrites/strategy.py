@@ -66,6 +66,11 @@ class Call:
     given: tuple[object, ...]
     named: Mapping[str, object]
 
+    @property
+    def is_glue(self) -> bool:
+        """Whether nobody looks for steps under it: an operator, or a function of a module alone."""
+        return self.function in OPERATORS or self.function.startswith("_")
+
     def __str__(self) -> str:
         if self.function in OPERATORS:
             operator, empty = OPERATORS[self.function]
@@ -132,7 +137,7 @@ class FunctionStrategy(Strategy):
     @cached_property
     def is_phase(self) -> bool:
         """Whether it is more than how other strategies are combined: none of them is an argument."""
-        if self.made is None or self.made.function in OPERATORS:
+        if self.made is None or self.made.is_glue:
             return False
         return not any(map(callable, (*self.made.given, *self.made.named.values())))
 
@@ -188,7 +193,7 @@ def part_of_sequence(part: Strategy, result: Result) -> Result:
     """A combination that is written as a part of a sequence is what its steps are listed under."""
     if not isinstance(result, Success) or not isinstance(part, FunctionStrategy) or part.is_phase:
         return result
-    if part.made is None or part.made.function in OPERATORS:
+    if part.made is None or part.made.is_glue:
         return result
     steps = tuple(step.combined(Combination(part.title)) for step in result.steps)
     return Success(result.term, steps, result.missed)
