@@ -396,7 +396,7 @@ def points(
         given = {**choices, **{name: [value] for name, value in fixed.items()}}
         kept = {name: values for name, values in given.items() if name in has}
         for values in itertools.product(*kept.values()):
-            yield Point.of(strategy, dict(zip(kept, values, strict=True)))
+            yield Point(strategy, tuple(zip(kept, values, strict=True)))
 
 
 def refusal(point: Point, p: Problem, gpu: Gpu) -> StrategyError | None:
@@ -523,7 +523,7 @@ def best_first(strategy: str, p: Problem, gpu: Gpu) -> Iterable[Ranked]:
 
 
 def _in_order(several: Iterable[Point], p: Problem, gpu: Gpu) -> Iterator[Ranked]:
-    """The legal ones, the best first. Each is priced when its bound is the least, and judged when its price is.
+    """The legal ones, the best first: priced when their bound is the least, and judged when their price is.
 
     Most have a bound above the price of those that anybody asks for.
     """
