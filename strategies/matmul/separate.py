@@ -6,6 +6,8 @@ product) reads the product from global memory, so a kernel ends there.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from rewrites.algorithmic import MAP_FUSION
 from rewrites.beside import beside
 from rewrites.memory import IN_GLOBAL
@@ -103,6 +105,7 @@ def is_zip(term: Expr) -> bool:
     return applied is not None and applied[0] == "zip"
 
 
+@lru_cache(maxsize=128)  # each way to cut a program asks it of the same parts
 def is_one_kernel(term: Expr) -> bool:
     """Whether all loops of a term are products, once these are matrices, or reduce the rows of such."""
     if not is_array_of_sums(term) or reads_a_result(term):

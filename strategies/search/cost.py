@@ -310,17 +310,17 @@ def addition_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 
 
 def least(p: Problem, s: Schedule, gpu: Gpu) -> float:
-    """Cycles that the cost is not below, by few terms: tensor cores all busy, shared memory, results.
+    """Cycles that the cost is not below, in few terms: all tensor cores are busy, shared memory, results.
 
-    Most schedules are told from the best by these; the time of the cache and of memory is left out.
+    Most schedules are told from the best by these; what the cache and the memory take is left out.
     """
     p = _first(p, s)
     rate = gpu.macs * 2 / p.operand_bytes * gpu.sustained.get(family(s.fragment) or Family.WMMA, 0.3)
     products = s.block[0] * s.block[1] * depth(p, s) / rate
-    tile = (products**SOFT + shared_cycles(p, s, gpu) ** SOFT) ** (1 / SOFT)
+    tile: float = (products**SOFT + shared_cycles(p, s, gpu) ** SOFT) ** (1 / SOFT)
     count = rounds(p, s, gpu)
     epilogues = 1 + (count - 1) / (4 if count > 1 else 1)
-    total: float = count * tile * (1 if s.uses_wgmma else WARPS) + epilogues * epilogue_cycles(p, s, gpu)
+    total = count * tile * (1 if s.uses_wgmma else WARPS) + epilogues * epilogue_cycles(p, s, gpu)
     return total * (1 - ROUNDED)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import ceil, prod
 
 from rewrites.beside import beside
@@ -166,6 +167,7 @@ class Problem(Remembers):
         return {"m": self.m, "n": self.n, "k": self.k}
 
     @classmethod
+    @lru_cache(maxsize=16)  # whoever chooses a kernel asks again
     def of(cls, program: Expr) -> Problem | None:
         """Of a program in normal form; None where it has no product, or its sizes are not all numbers."""
         reduced = beside(_body(program))

@@ -511,7 +511,7 @@ def best_first(strategy: str, p: Problem, gpu: Gpu) -> Iterable[Ranked]:
 
 
 def _in_order(several: Iterable[Point], p: Problem, gpu: Gpu) -> Iterator[Ranked]:
-    """The legal ones, best first. Each is priced when its bound is the least, and judged when its price is.
+    """The legal ones, the best first: priced when their bound is the least, and judged when their price is.
 
     Most have a bound above the price of those that anybody asks for.
     """

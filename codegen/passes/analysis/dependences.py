@@ -336,9 +336,8 @@ def determined(use: Use, uniform: frozenset[str]) -> frozenset[Workers]:
             match _single_atom(part):
                 case Operation("quotient" | "remainder", whole, by):
                     divided[whole] = quotient(whole, by, use.facts), remainder(whole, by, use.facts)
-            rest += [
-                whole for whole, parts in divided.items() if whole not in known and known.issuperset(parts)
-            ]
+            follow = (whole for whole, parts in divided.items() if known.issuperset(parts))
+            rest += (whole for whole in follow if whole not in known)
     return frozenset(workers for workers, name in use.workers().items() if variable(name) in known)
 
 
