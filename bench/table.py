@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -69,6 +70,10 @@ class Candidate:
         return " ".join([self.strategy, *(f"{name}={value}" for name, value in self.settings)])
 
 
+def _can_be_read(path: Path) -> bool:
+    return is_file(path) and os.access(path, os.R_OK)
+
+
 @dataclass(frozen=True)
 class Source:
     """A file, and what it takes to check it.
@@ -90,7 +95,7 @@ class Source:
         """Everything that the meaning of the file may depend on."""
         yield self.file.read_bytes()
         for folder in (self.file.parent, *map(Path, self.imports)):
-            yield from (path.read_bytes() for path in sorted(folder.glob("*.rise")))
+            yield from (path.read_bytes() for path in sorted(folder.glob("*.rise")) if _can_be_read(path))
         yield from (Path(name).read_bytes() for name in self.modules if name.endswith(".py"))
 
 

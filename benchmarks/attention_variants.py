@@ -1,9 +1,11 @@
 """Attention by `one_pass` with several parameters beside cuDNN: which of its switches brings what, and where.
 
     python benchmarks/attention_variants.py [--lengths 512 …] [--dims 64 128 256] [--masks heads causalHeads]
+    python benchmarks/attention_variants.py --lengths 8192 --dims 64 128 --masks softcap alibi window
 
-The workload and the checks are those of benchmarks/attention.py. Kernels are derived and compiled by all
-cores first. Then the variants of a size take turns in one process; the best of three medians counts.
+The workload and the checks are those of benchmarks/attention.py. Modified scores stand beside FlexAttention
+under torch.compile, other ones beside cuDNN. Kernels are derived and compiled by all cores first. Then the
+variants of a size take turns in one process; the best of three medians counts.
 """
 
 from __future__ import annotations
@@ -15,16 +17,18 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
 
-from attention import PROGRAMS, TOKENS, TURNS, WIDTH, reference
+from attention import MODIFIED, PROGRAMS, TOKENS, TURNS, WIDTH, modifications
 from timing import median_ms
 
 import codegen
 from codegen.host.program import HostProgram
-from rise.check.program import load
+from rise.check.program import check_text, load
 from rise.errors import RiseError
 from strategies.matmul.one_pass import one_pass
 
 TARGET = "sm_90a"
+LIBRARY = "library"
+WORDS = {"blocks": "persistent", "turns": "in turn"}
 PERSISTENT: Mapping[str, Any] = {"blocks": 132}
 AHEAD: Mapping[str, Any] = {**PERSISTENT, "ahead": 1}
 TWO: Mapping[str, Any] = {**PERSISTENT, "ahead": 2}
@@ -35,35 +39,59 @@ def shape(rows: int, columns: int, **more: Any) -> Mapping[str, Any]:
     return {"rows": rows, "columns": columns, "stages": 2, **more}
 
 
-# by dimension, the parameters that are compared
+IN_TURN: Mapping[str, Any] = {"skewed": True, "turns": True}
+
+# by dimension, the parameters that are compared; the empty ones are `auto`
 VARIANTS: Mapping[int, tuple[Mapping[str, Any], ...]] = {
     64: (
-        shape(192, 128),
+        {},
         shape(192, 128, **AHEAD),
-        shape(192, 128, **TWO),
-        shape(192, 80, **AHEAD, **SKEWED),
-        shape(192, 64, **AHEAD, **SKEWED),
-        shape(128, 128, **AHEAD),
+        shape(192, 80, **AHEAD, **IN_TURN),
         shape(128, 128, **AHEAD, **SKEWED),
+        shape(128, 128, **AHEAD, **IN_TURN),
+        shape(128, 128, **TWO, **IN_TURN),
+        shape(128, 112, **AHEAD, **IN_TURN),
     ),
     128: (
-        shape(128, 128),
-        shape(128, 128, **PERSISTENT),
-        shape(128, 128, **AHEAD),
-        shape(128, 128, **SKEWED),
+        {},
         shape(128, 128, **AHEAD, **SKEWED),
-        shape(128, 128, **TWO, **SKEWED),
+        shape(128, 128, **AHEAD, **IN_TURN),
+        shape(128, 128, **TWO, **IN_TURN),
+        shape(128, 112, **TWO, **IN_TURN),
     ),
     256: (
-        shape(128, 80, bulk_stores=False),
-        shape(128, 48),
-        shape(128, 80, bulk_stores=False, **AHEAD),
-        shape(128, 48, **AHEAD),
-        shape(128, 48, **AHEAD, **SKEWED),
-        shape(128, 64, bulk_stores=False, **AHEAD),
+        {},
+        shape(128, 48, **AHEAD, **IN_TURN),
         shape(128, 64, bulk_stores=False, **AHEAD, **SKEWED),
+        shape(128, 64, bulk_stores=False, **AHEAD, **IN_TURN),
     ),
 }
+# the same for scores that are modified
+OF_MODIFIED: Mapping[int, tuple[Mapping[str, Any], ...]] = {
+    64: (
+        {},
+        shape(192, 128),
+        shape(192, 128, **AHEAD),
+        shape(192, 80, **AHEAD, **IN_TURN),
+        shape(128, 128, **AHEAD),
+        shape(128, 128, **AHEAD, **SKEWED),
+        shape(128, 128, **AHEAD, **IN_TURN),
+        shape(128, 128, **TWO, **IN_TURN),
+    ),
+    128: (
+        {},
+        shape(128, 128),
+        shape(128, 128, **AHEAD),
+        shape(128, 128, **AHEAD, **SKEWED),
+        shape(128, 128, **AHEAD, **IN_TURN),
+        shape(128, 128, **TWO, **IN_TURN),
+    ),
+}
+MODIFICATIONS = ("softcap", "alibi", "window")
+
+
+def variants(name: str, dim: int) -> tuple[Mapping[str, Any], ...]:
+    return (OF_MODIFIED if name in MODIFICATIONS else VARIANTS)[dim]
 
 
 def sizes_of(dim: int, length: int) -> dict[str, int]:
@@ -73,10 +101,10 @@ def sizes_of(dim: int, length: int) -> dict[str, int]:
 def made(name: str, dim: int, length: int, parameters: Mapping[str, Any]) -> HostProgram | str:
     """The compiled program, or why there is none."""
     try:
-        program = load(PROGRAMS)[name]
+        program = check_text(MODIFIED)[name] if name in MODIFICATIONS else load(PROGRAMS)[name]
         compiled = codegen.compile(
             program,
-            one_pass(**parameters),
+            one_pass(**parameters) if parameters else None,
             sizes=sizes_of(dim, length),
             backend="emulate",
             target=TARGET,
@@ -88,36 +116,61 @@ def made(name: str, dim: int, length: int, parameters: Mapping[str, Any]) -> Hos
 
 
 def label(parameters: Mapping[str, Any]) -> str:
+    if not parameters:
+        return "auto"
     rows, columns = parameters["rows"], parameters["columns"]
-    switches = [k for k in ("blocks", "ahead", "skewed") if parameters.get(k)]
-    words = [
-        f"ahead {parameters['ahead']}" if k == "ahead" else "persistent" if k == "blocks" else k
-        for k in switches
-    ]
+    switches = [k for k in ("blocks", "ahead", "skewed", "turns") if parameters.get(k)]
+    words = [f"ahead {parameters['ahead']}" if k == "ahead" else WORDS.get(k, k) for k in switches]
     lanes = [] if parameters.get("bulk_stores", True) else ["by lanes"]
     return ", ".join([f"{rows} × {columns}", *words, *lanes])
+
+
+def modified_reference(torch: Any, name: str, q: Any, k: Any, v: Any) -> Any:
+    """What a program computes of one head, in f64."""
+    scores = q.double() @ k.double().T / math.sqrt(q.shape[-1])
+    i, j = torch.arange(len(q), device=q.device)[:, None], torch.arange(len(k), device=q.device)[None, :]
+    if name == "causalHeads":
+        scores = scores.masked_fill(j > i, -math.inf)
+    elif name != "heads":
+        score, near = modifications(torch)[name]
+        scores = score(scores, 0, 0, i, j)
+        scores = scores if near is None else scores.masked_fill(~near(0, 0, i, j), -math.inf)
+    return torch.softmax(scores, -1) @ v.double()
+
+
+def library(torch: Any, name: str, q: Any, k: Any, v: Any) -> Callable[[], Any]:
+    """FlexAttention for scores that are modified, cuDNN for others."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+    from torch.nn.functional import scaled_dot_product_attention
+
+    if name in MODIFICATIONS:
+        length = q.shape[-2]
+        score, near = modifications(torch)[name]
+        mask = None if near is None else create_block_mask(near, None, None, length, length, device="cuda")
+        flex = torch.compile(flex_attention)
+        return lambda: flex(q, k, v, score_mod=score, block_mask=mask)
+
+    def cudnn() -> Any:
+        with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+            return scaled_dot_product_attention(q, k, v, is_causal=name != "heads")
+
+    return cudnn
 
 
 def measured(
     torch: Any, name: str, dim: int, length: int, programs: Mapping[str, HostProgram]
 ) -> dict[str, float]:
-    """TFLOP/s by variant."""
-    from torch.nn.attention import SDPBackend, sdpa_kernel
-    from torch.nn.functional import scaled_dot_product_attention
-
-    sizes, causal = sizes_of(dim, length), name != "heads"
+    """TFLOP/s by variant; of products with all keys, where scores are modified."""
+    sizes = sizes_of(dim, length)
     q, k, v = (
         torch.randn((sizes["b"], sizes["h"], length, dim), device="cuda", dtype=torch.float16)
         for _ in range(3)
     )
-    wanted = reference(torch, q[-1, -1], k[-1, -1], v[-1, -1], causal)
-
-    def cudnn() -> Any:
-        with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
-            return scaled_dot_product_attention(q, k, v, is_causal=causal)
-
-    launches: dict[str, Callable[[], Any]] = {"cuDNN": cudnn}
-    theirs = cudnn()
+    wanted = modified_reference(torch, name, q[-1, -1], k[-1, -1], v[-1, -1])
+    baseline = library(torch, name, q, k, v)
+    launches: dict[str, Callable[[], Any]] = {LIBRARY: baseline}
+    theirs = baseline()
     allowed = 2 * float((theirs[-1, -1].double() - wanted).abs().max()) + 1e-5
     for which, program in programs.items():
         compiled = codegen.compile(program, backend="cuda", spills="allow")
@@ -126,14 +179,14 @@ def measured(
         error = float((result[-1, -1].double() - wanted).abs().max())
         differs = float((result - theirs).abs().max())
         if result.isnan().any() or error > allowed or differs > 8e-3:
-            print(f"WRONG: {name} {sizes} {which}: {error:.1e}, from cuDNN {differs:.1e}", flush=True)
+            print(f"WRONG: {name} {sizes} {which}: {error:.1e}, from {differs:.1e}", flush=True)
             continue
         launches[which] = lambda compiled=compiled, result=result: compiled(q, k, v, out=result)  # type: ignore[misc]  # bound at once
     times = dict.fromkeys(launches, math.inf)
     for _ in range(TURNS):
         for which, launch in launches.items():
             times[which] = min(times[which], median_ms(torch, launch))
-    operations = 4 * sizes["b"] * sizes["h"] * length * length * dim / (2 if causal else 1)
+    operations = 4 * sizes["b"] * sizes["h"] * length * length * dim / (2 if name == "causalHeads" else 1)
     return {which: operations / ms / 1e9 for which, ms in times.items()}
 
 
@@ -149,7 +202,7 @@ def main() -> None:
         orders = {
             (point, label(parameters)): pool.submit(made, *point, parameters)
             for point in points
-            for parameters in VARIANTS[point[1]]
+            for parameters in variants(point[0], point[1])
         }
         programs = {key: order.result() for key, order in orders.items()}
     for (point, which), program in programs.items():
@@ -169,13 +222,13 @@ def main() -> None:
         }
         for which, rate in measured(torch, name, dim, length, mine).items():
             rates.setdefault((name, dim), {}).setdefault(which, {})[length] = rate
-    print(f"# Attention, TFLOP/s, and of cuDNN, {torch.cuda.get_device_name()}")
+    print(f"# Attention, TFLOP/s, and of the library, {torch.cuda.get_device_name()}")
     for (name, dim), by_variant in rates.items():
         print(f"\n| {name}, d = {dim} |", " | ".join(map(str, given.lengths)), "|")
         print("| --- |", " ---: |" * len(given.lengths))
         for which, found in by_variant.items():
             cells = (
-                f"{found[n]:.0f} ({found[n] / by_variant['cuDNN'][n]:.2f})" if n in found else "-"
+                f"{found[n]:.0f} ({found[n] / by_variant[LIBRARY][n]:.2f})" if n in found else "-"
                 for n in given.lengths
             )
             print(f"| {which} |", " | ".join(cells), "|")

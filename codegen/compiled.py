@@ -93,6 +93,11 @@ def compile(
 
         target = device_target()
 
+    units = runtime if isinstance(runtime, Mapping) else dict.fromkeys(runtime, 1)
+    if closed := [size for size in expected or () if size not in units]:
+        hint = f"`runtime=[{closed[0]!r}]` leaves it open"
+        raise UsageError("R0005", f"`expected` names `{closed[0]}`, which does not stay open", None, hint)
+
     lowering = default_strategy(target) if strategy is None else strategy
 
     def lowered(given: OpenProgram | Expr, called: str) -> HostProgram:
@@ -120,7 +125,6 @@ def compile(
             case Kernel():
                 return alone(program)
             case Definition():
-                units = runtime if isinstance(runtime, Mapping) else dict.fromkeys(runtime, 1)
                 called = name or program.name
                 if not units:
                     return lowered(OpenProgram(specialise(program, sizes or {}), (), ()), called)

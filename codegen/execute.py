@@ -31,6 +31,7 @@ from codegen.ir.identifiers import shown
 from codegen.ir.kernel import Kernel
 from codegen.ir.tensor_maps import TensorBuffer
 from rise.errors import LaunchError, UsageError
+from rise.progress import stepwise
 
 BACKENDS = ("cuda", "emulate")
 
@@ -100,7 +101,8 @@ def run_emulated(call: HostCall, outputs: Sequence[Any], inputs: Sequence[Part],
     memory |= {v.name: part.value for v, part in zip(call.parameters, inputs, strict=True)}
     memory |= {name: np.int64(number) for name, number in call.numbers.items()}
     unwritten = {v.name for v in call.outputs} | {p.name for p in call.temporaries}
-    for number, launching in enumerate(call.launches):
+    launches = stepwise("kernel", call.launches, len(call.launches))
+    for number, launching in enumerate(launches if len(call.launches) > 1 else call.launches):
         memory |= {p.name: _placed(p, workspace) for p in call.temporaries if p.temporary.first == number}
         if not launching.is_empty:
             _emulate(launching, memory, unwritten, seed)

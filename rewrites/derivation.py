@@ -94,14 +94,17 @@ def read_with_program(text: str) -> tuple[str, list[SavedStep]]:
     version = found.get("version")
     if version != VERSION or not is_whole(version):
         raise _unreadable(f"its version is {shown(version)}, and this program reads version {VERSION}")
+    try:
+        listed, program = _member(found, "steps", list), _member({"program": "", **found}, "program", str)
+    except ValueError as error:
+        raise _unreadable(str(error)) from None
     steps = []
-    for number, step in enumerate(_member(found, "steps", list), 1):
+    for number, step in enumerate(listed, 1):
         try:
             steps.append(_step(_member({"step": step}, "step", dict)))
         except ValueError as error:
             raise _unreadable(f"step {number}: {error}") from None
-    program = found.get("program", "")
-    return program if isinstance(program, str) else "", steps
+    return program, steps
 
 
 def _step(found: Mapping[str, Any]) -> SavedStep:

@@ -142,6 +142,12 @@ SKEW = (
         meaning="The last products of a step are put off behind the first products of the next one.",
     ),
 )
+IN_TURN = rule(
+    "skewed step, in turn",
+    "skewed(x)",
+    "skewed(inTurn(x))",
+    meaning="Warpgroups start the products of a skewed step one after the other.",
+)
 SCAN_SEQ = rule(
     "scan → scanSeq",
     "xs |> scan(op, z)",

@@ -15,13 +15,12 @@ the last of them are known.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 
 from rewrites.build import build
 from rewrites.elements import (
-    Elements,
     NotPointwise,
     all_zipped,
     are_numbers,
@@ -38,6 +37,7 @@ from rewrites.elements import (
 from rewrites.folds import factors, is_lowest, is_positive, product_of
 from rewrites.match import project
 from rewrites.rule import computed
+from rewrites.scopes import Scope, Scoped
 from rewrites.typed import array_type, instance
 from rise.expr import (
     Expr,
@@ -47,7 +47,6 @@ from rise.expr import (
     application,
     apply,
     call,
-    map_children,
     substitute,
 )
 from rise.nat import Nat, NatVariable, constant, variable
@@ -212,62 +211,21 @@ def FACTOR_OF_MASK(term: Expr) -> Expr | str:  # noqa: N802  # rules are constan
 # --- masks ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Scope:
-    """What is known of variables: each is an element of an array, at an index.
-
-    elements: by name
-    row:      the index of the rows, of the outermost map
-    column:   the index of the innermost map around, and the variable that is its element; of an array that
-              is generated, the same variable
-    """
-
-    elements: Mapping[str, Expr]
-    row: Identifier
-    column: tuple[Identifier, Identifier] | None = None
-
-
 @dataclass
-class _Masks:
+class _Masks(Scoped):
     """Adds to masks what they imply of whole blocks of so many columns."""
 
-    whole: Expr
     columns: Nat
-    taken: set[str]
     changed: bool = False
 
-    def go(self, term: Expr, scope: _Scope) -> Expr:
+    def here(self, term: Expr, scope: Scope) -> Expr | None:
         match call(term):
-            case "map", head, [Lambda(x, body), xs]:
-                inner = self.entered(x, xs, scope)
-                return apply(head, Lambda(x, self.go(body, inner)), self.go(xs, scope), origin=term.origin)
-            case "generate", head, [Lambda(x, body)]:
-                outside = {name: y for name, y in scope.elements.items() if name != x.name}
-                inner = _Scope(outside, scope.row, (x, x))
-                return apply(head, Lambda(x, self.go(body, inner)), origin=term.origin)
             case "select", _, [condition, inside, lowest] if is_lowest(lowest) and scope.column is not None:
                 return self.masked(term, condition, inside, lowest, scope)
-            case _ if isinstance(term, Lambda):
-                outside = {name: x for name, x in scope.elements.items() if name != term.parameter.name}
-                inner = replace(scope, elements=outside)
-                return map_children(term, lambda child: self.go(child, inner))
             case _:
-                return map_children(term, lambda child: self.go(child, scope))
+                return None
 
-    def entered(self, x: Identifier, xs: Expr, scope: _Scope) -> _Scope:
-        index = fresh("c", Index(array_type(xs).size), self.taken)
-        element = at(index, substitute(xs, dict(scope.elements)))
-        return _Scope({**scope.elements, x.name: element}, scope.row, (index, x))
-
-    def value(self, term: Expr, scope: _Scope) -> Expr | None:
-        """A number or a condition as a function of indices."""
-        elements = Elements(set(self.taken))
-        try:
-            return elements.closed(elements.value(substitute(term, dict(scope.elements))))
-        except NotPointwise:
-            return None
-
-    def masked(self, term: Expr, condition: Expr, inside: Expr, lowest: Expr, scope: _Scope) -> Expr:
+    def masked(self, term: Expr, condition: Expr, inside: Expr, lowest: Expr, scope: Scope) -> Expr:
         column = self.number_of_column(scope)
         if column is None:
             return term
@@ -280,7 +238,7 @@ class _Masks:
             term = apply(head, every, inside, term)
         return apply(head, some, term, lowest, origin=term.origin)
 
-    def of_blocks(self, condition: Expr, j: Expr, scope: _Scope, some: bool) -> Expr | None:
+    def of_blocks(self, condition: Expr, j: Expr, scope: Scope, some: bool) -> Expr | None:
         """Whether a condition may hold in a block of columns for some rows of the tile, or does for all.
 
         Of conditions that hold together, those that nothing is known of may; of two one of which holds, the
@@ -296,7 +254,7 @@ class _Masks:
             case _:
                 return self.of_block(condition, j, scope, some)
 
-    def number_of_column(self, scope: _Scope) -> Expr | None:
+    def number_of_column(self, scope: Scope) -> Expr | None:
         """A view of the innermost map's element that is its number."""
         if scope.column is None:
             return None
@@ -305,7 +263,7 @@ class _Masks:
             return number(index)
         return next((v for v in _views(x) if self.value(v, scope) == number(index)), None)
 
-    def of_block(self, part: Expr, j: Expr, scope: _Scope, some: bool) -> Expr | None:
+    def of_block(self, part: Expr, j: Expr, scope: Scope, some: bool) -> Expr | None:
         """Whether a comparison may hold in a block of columns for some rows of the tile, or does for all.
 
         None if nothing is known of whole blocks
@@ -367,9 +325,9 @@ def BLOCKS_OF_A_MASK(term: Expr, n: Nat) -> Expr | str:  # noqa: N802  # rules a
             return "expected a map over rows"
     taken = names(term)
     row = fresh("row", Index(array_type(xs).size), taken)
-    masks = _Masks(term, n, taken)
+    masks = _Masks(term, taken, n)
     try:
-        made = masks.go(body, _Scope({x.name: at(row, xs)}, row))
+        made = masks.go(body, Scope({x.name: at(row, xs)}, row))
     except NotPointwise as refused:
         return refused.reason
     return apply(head, Lambda(x, made), xs, origin=term.origin) if masks.changed else NO_MASK

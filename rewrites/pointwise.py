@@ -92,27 +92,69 @@ def product(row: Identifier, column: Identifier, sum_: Expr) -> Expr:
     _, head, (operator, start, summands) = application(sum_)
     _, _, (function,) = application(summands)
     index, body = function.parameter, function.body  # type: ignore[union-attr]
-    sides: list[list[Expr]] = [[], []]
-    for leaf in leaves(body, (row, column, index)):
-        used = (row.name in leaf.free, column.name in leaf.free)
-        if sum(used) != 1:
-            raise NotPointwise("what is added is not a function of a row and a column", leaf)
-        sides[used.index(True)].append(leaf)
-    if (
-        [len(side) for side in sides] != [1, 1]
-        or _depends(operator, row, column)
-        or _depends(start, row, column)
-    ):
+    if _depends(operator, row, column) or _depends(start, row, column):
         raise NotPointwise("what is added is not a function of one row and one column", sum_)
-    (first,), (second,) = sides
-    rows, columns = matrix(row, index, first), matrix(column, index, second)
+    first, second = _of_one_side(row, column, index, body) or _operands(row, column, body)
+    rows, columns = _operand(row, index, first), _operand(column, index, second)
     r, c = (Identifier(fresh_name(n, names(rows, columns, body)), array_type(x).element)
             for n, x in (("row", rows), ("col", columns)))  # fmt: skip
     p = Identifier("p", Pair(as_data(first.type), as_data(second.type)))
     x, y = members(p, 2)
     each = Lambda(p, _in_order(put(body, {first: x, second: y}), x, y))
+    if _depends(each, row, column, index):
+        raise NotPointwise("what is added is not a function of a row and a column", sum_)
     sums = apply(head, operator, start, mapped(each, zipped(r, c)))
     return mapped(Lambda(r, mapped(Lambda(c, sums), columns)), rows)
+
+
+def _of_one_side(row: Identifier, column: Identifier, index: Identifier, body: Expr) -> list[Expr] | None:
+    """The elements of a row and a column, where a body depends on one of each and on nothing else."""
+    sides: list[list[Expr]] = [[], []]
+    for leaf in leaves(body, (row, column, index)):
+        used = (row.name in leaf.free, column.name in leaf.free)
+        if sum(used) != 1:
+            return None
+        sides[used.index(True)].append(leaf)
+    return [first for (first,) in sides] if [len(side) for side in sides] == [1, 1] else None
+
+
+def _operands(row: Identifier, column: Identifier, body: Expr) -> list[Expr]:
+    """The largest terms of a row, and of a column; before these are converted to a wider type."""
+    sides: list[dict[Expr, None]] = [{}, {}]
+
+    def go(part: Expr) -> None:
+        used = (row.name in part.free, column.name in part.free)
+        if sum(used) == 1 and isinstance(part.type, Scalar) and part.free <= body.free:
+            sides[used.index(True)].setdefault(_narrow(part))
+        elif any(used):
+            for child in children(part):
+                go(child)
+
+    go(body)
+    if [len(side) for side in sides] != [1, 1]:
+        raise NotPointwise("what is added is not a function of one row and one column", body)
+    first, second = (next(iter(side)) for side in sides)
+    if any(map(is_reduction, (*subterms(first), *subterms(second)))):
+        raise NotPointwise("an operand is computed with other sums", body)
+    return [first, second]
+
+
+def _narrow(term: Expr) -> Expr:
+    """A number before it is converted to a type that has all numbers of its own."""
+    match call(term):
+        case "cast", _, [inner] if isinstance(inner.type, Scalar) and isinstance(term.type, Scalar):
+            wider = inner.type.bytes < term.type.bytes or inner.type.name == "tf32"
+            return _narrow(inner) if wider and inner.free == term.free else term
+        case _:
+            return term
+
+
+def _operand(row: Identifier, index: Identifier, element: Expr) -> Expr:
+    """The matrix of the elements of rows: a map over what they are computed from."""
+    found = leaves(element, (row, index))
+    if found == [element]:
+        return matrix(row, index, element)
+    return in_form(Pointwise(row, index, element, {leaf: _leaf(row, index, leaf) for leaf in found}))
 
 
 def _depends(term: Expr, *indices: Identifier) -> bool:
@@ -169,18 +211,22 @@ def pointwise(term: Expr, apart: bool = False) -> Pointwise:
         numbers[selected[part]] = made
     element = put(element, selected)  # of parts inside of each other, the largest
     known: dict[Expr, Expr] = {name: made for name, made in products.items() if name.name in element.free}
-    for leaf in leaves(element, (row, column)):
-        match row.name in leaf.free, column.name in leaf.free:
-            case True, True:
-                known[leaf] = matrix(row, column, leaf)
-            case True, False:
-                known[leaf] = over(row, leaf)
-            case _:
-                known[leaf] = over(column, leaf)
+    known |= {leaf: _leaf(row, column, leaf) for leaf in leaves(element, (row, column))}
     known |= numbers
     if not known:
         raise NotPointwise("its elements depend on no others", term)
     return Pointwise(row, column, element, known)
+
+
+def _leaf(row: Identifier, column: Identifier, leaf: Expr) -> Expr:
+    """The array that a leaf is an element of."""
+    match row.name in leaf.free, column.name in leaf.free:
+        case True, True:
+            return matrix(row, column, leaf)
+        case True, False:
+            return over(row, leaf)
+        case _:
+            return over(column, leaf)
 
 
 def _numbers_of_rows(term: Expr, reduced: Set[str], others: Set[str]) -> Iterator[Expr]:
@@ -240,6 +286,15 @@ def mapped_over(function: Lambda, arrays: list[Expr]) -> Expr:
         " idx(j)(idx(i)(a)) * 2 - idx(i)(idx(j)(b)) + indexToInt(i))))))",
         "fun((a: 3.5.i32, b: 5.4.i32, v: 4.i32) => a |> map(fun(r => zip(transpose(b))(v) |> map("
         "fun((c, x) => zip(r)(c) |> map(fun((p, q) => p * q)) |> reduce(+, 0) |> fun(s => s * s + x))))))",
+        "fun((a: 3.5.i32, b: 5.4.i32, v: 5.i32) => a |> map(fun(r => transpose(b) |> map(fun(c =>"
+        " zip(zip(r)(v))(c) |> map(fun(((p, x), q) => (p - x) * q)) |> reduce(+, 0)))))"
+        " |> map(map(fun(x => 2 * x))))",
+        "fun((a: 3.5.i32, b: 5.6.i32) => a |> map(fun(r => transpose(b) |> map(fun(c =>"
+        " zip(r)(c) |> map(fun((x, y) => x * y)) |> reduce(+, 0))))) |> map(take(4)) |> transpose"
+        " |> map(map(fun(x => 2 * x))))",
+        "fun((a: 3.5.f16, b: 4.5.f16) => generate(fun(i => generate(fun(j => 1 + (generate(fun(l =>"
+        " f32(select(indexToInt(i) < indexToInt(l))(a |> idx(i) |> idx(l))(0)) * f32(b |> idx(j) |> idx(l))))"
+        " |> reduce(+, 0)))))))",
         "fun((a: 3.5.i32, b: 5.4.i32) => a |> map(fun(r => (r |> map(fun(x => x * x)) |> reduce(+, 0))"
         " |> fun(s => transpose(b) |> map(fun(c => (zip(r)(c) |> map(fun((p, q) => p * q)) |> reduce(+, 0))"
         " - s))))))",

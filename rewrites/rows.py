@@ -237,11 +237,16 @@ class Rows:
         if not leaf.free.isdisjoint(self.known):
             raise NotPointwise("a fragment is used at another place than the result's", leaf)
         element = as_data(leaf.type)
-        if columns is None or found.column is None:
-            like = Fragment(self.rows, constant(1), self.depth, element, FragmentKind.COLUMN)
+        if columns is not None and found.column is not None:
+            like = Fragment(self.rows, columns, self.depth, element, FragmentKind.ACCUMULATOR)
+            if is_view(leaf):
+                return loaded(matrix(found.row, found.column, leaf), like)
+            return loaded(generated(found.row, generated(found.column, leaf)), like)
+        like = Fragment(self.rows, constant(1), self.depth, element, FragmentKind.COLUMN)
+        if is_view(leaf):
             return loaded(build("xs |> split(1)", xs=over(found.row, leaf)), like)
-        like = Fragment(self.rows, columns, self.depth, element, FragmentKind.ACCUMULATOR)
-        return loaded(matrix(found.row, found.column, leaf), like)
+        one = Identifier(fresh_name("one", names(leaf)), Index(constant(1)))
+        return loaded(generated(found.row, generated(one, leaf)), like)
 
     def repeated(self, column: Expr, columns: Nat) -> Expr:
         type_ = fragment_type(column).element

@@ -66,6 +66,11 @@ class Call:
     given: tuple[object, ...]
     named: Mapping[str, object]
 
+    @property
+    def is_glue(self) -> bool:
+        """Whether nobody looks for steps under it: an operator, or a function of a module alone."""
+        return self.function in OPERATORS or self.function.startswith("_")
+
     def __str__(self) -> str:
         if self.function in OPERATORS:
             operator, empty = OPERATORS[self.function]
@@ -101,13 +106,13 @@ def _argument(value: object) -> str:
 class FunctionStrategy(Strategy):
     """The strategy that a function is.
 
-    head:  what a term has to apply, if anything, as for a rule
+    first: what a term has to apply, if anything, as for a rule; or a strategy that says so, once it is asked
     quiet: what `attempt` does, where that costs less than the function
     """
 
     name: str
     function: Rewrite
-    head: Head = None
+    first: Head | Strategy = None
     quiet: Attempt | None = field(default=None, compare=False)
     made: Call | None = field(default=None, compare=False)
 
@@ -125,10 +130,14 @@ class FunctionStrategy(Strategy):
         result = self.quiet(term)
         return within(self.title, result) if result is not None and self.is_phase else result
 
+    @property
+    def head(self) -> Head:
+        return head_of(self.first) if isinstance(self.first, Strategy) else self.first
+
     @cached_property
     def is_phase(self) -> bool:
         """Whether it is more than how other strategies are combined: none of them is an argument."""
-        if self.made is None or self.made.function in OPERATORS:
+        if self.made is None or self.made.is_glue:
             return False
         return not any(map(callable, (*self.made.given, *self.made.named.values())))
 
@@ -184,7 +193,7 @@ def part_of_sequence(part: Strategy, result: Result) -> Result:
     """A combination that is written as a part of a sequence is what its steps are listed under."""
     if not isinstance(result, Success) or not isinstance(part, FunctionStrategy) or part.is_phase:
         return result
-    if part.made is None or part.made.function in OPERATORS:
+    if part.made is None or part.made.is_glue:
         return result
     steps = tuple(step.combined(Combination(part.title)) for step in result.steps)
     return Success(result.term, steps, result.missed)
@@ -232,7 +241,7 @@ def seq(*parts: Rewrite) -> Strategy:
             term, steps = result.term, steps + made.steps  # type: ignore[union-attr]  # of a success
         return Success(term, steps)
 
-    return FunctionStrategy("seq", run, head_of(strategies[0]) if strategies else None, quiet)
+    return FunctionStrategy("seq", run, strategies[0] if strategies else None, quiet)
 
 
 @prints_as_call

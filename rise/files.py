@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 from rise.errors import UsageError
+from rise.suggest import nearest
 
 LARGEST_TEXT = 16 * 2**20  # bytes; a program of a hundred thousand lines has four millions
 # what stands for an open file of this process: a pipe, a terminal, a file that the shell has opened
@@ -53,7 +54,29 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
 
 
 def unwritable(path: Path, error: OSError) -> UsageError:
-    return UsageError("R0004", f"cannot write {path}: {error.strerror or error}")
+    return UsageError("R0004", f"cannot write {path}: {error.strerror or error}", hint=lambda: _instead(path))
+
+
+def _instead(path: Path) -> str | None:
+    """What to do about a file that cannot be written."""
+    try:
+        if path.is_dir():
+            return f"it is a folder: name a file in it, such as `{path / 'FILE'}`"
+        return None if path.parent.is_dir() else _no_folder(path.parent)
+    except (OSError, ValueError):
+        return None
+
+
+def _no_folder(path: Path) -> str:
+    return f"`{path}` is a file" if path.exists() else f"there is no folder `{path}`"
+
+
+def folder_of(path: Path) -> None:
+    """Makes the folder in which a file will be written. UsageError R0004 where that is not possible."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(path, error) from None
 
 
 def _is_stream(path: Path) -> bool:
@@ -191,12 +214,33 @@ def read_bytes(path: Path, limit: int) -> bytes:
         with opened(path) as file:
             content = file.read(limit + 1)
     except OSError as error:
-        raise UsageError("R0001", f"cannot read {path}: {error.strerror or error}") from None
+        raise unreadable(path, error) from None
     except ValueError as error:  # a zero in the name
         raise UsageError("R0001", f"cannot read {str(path)!r}: {error}") from None
     if len(content) > limit:
         raise UsageError("R0015", f"{path} is too large: more than {limit // 2**20} MiB are no text to read")
     return content
+
+
+def unreadable(path: Path, error: OSError) -> UsageError:
+    message = f"cannot read {path}: {error.strerror or error}"
+    return UsageError("R0001", message, hint=lambda: _beside_it(path))
+
+
+def _beside_it(path: Path) -> str | None:
+    """What may have been meant in place of a file that cannot be read."""
+    try:
+        if path.is_dir():
+            found = next((name for name in sorted(path.iterdir()) if name.is_file()), path / "FILE")
+            return f"it is a folder: name a file in it, such as `{found}`"
+        if path.exists():
+            return "its owner may let you read it: `chmod +r`"
+        if not path.parent.is_dir():
+            return _no_folder(path.parent)
+        close = nearest(path.name, [other.name for other in path.parent.iterdir() if other.is_file()])
+        return f"did you mean `{path.parent / close}`?" if close else f"the working directory is {Path.cwd()}"
+    except (OSError, ValueError):
+        return None
 
 
 def is_file(path: Path) -> bool:

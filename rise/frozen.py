@@ -68,15 +68,18 @@ def filled_at_once(kind: type[T]) -> type[T]:
 def changed(node: T, **new: Any) -> T:
     """What `dataclasses.replace` gives, of a node all of whose fields are filled by its constructor."""
     kind: Any = type(node)
-    for name in _names(kind):
-        if name not in new:
-            new[name] = getattr(node, name)
-    return kind(**new)  # type: ignore[no-any-return]  # it is a T
+    return _changing(kind, tuple(new))(node, *new.values())  # type: ignore[no-any-return]  # it is a T
 
 
 @functools.cache
-def _names(kind: Any) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(kind))
+def _changing(kind: Any, names: tuple[str, ...]) -> Callable[..., Any]:
+    """A function of a node and of new values for the fields of these names, without a dictionary of all."""
+    own = [f.name for f in fields(kind)]
+    if unknown := set(names).difference(own):
+        raise TypeError(f"{kind.__name__} has no field `{min(unknown)}`")
+    given = ", ".join(name if name in names else f"_node.{name}" for name in own)
+    change: Callable[..., Any] = eval(f"lambda _node, {', '.join(names)}: _kind({given})", {"_kind": kind})
+    return change
 
 
 def hashed_once(kind: type[T]) -> type[T]:

@@ -102,6 +102,10 @@ INSTRUCTIONS = (
 )  # fmt: skip
 
 
+# the types of what they multiply
+OPERANDS = frozenset(name for each in INSTRUCTIONS for name in each.operands)
+
+
 def instruction(shape: Shape, operand: str, accumulator: str) -> Instruction | None:
     """The instruction for a product of that shape and those types, or None."""
     for candidate in INSTRUCTIONS:
@@ -120,6 +124,7 @@ def family(shape: Shape) -> Family | None:
     return next((i.family for i in INSTRUCTIONS if i.exists(shape)), None)
 
 
+@cache
 def takes(shape: Shape, operand: str) -> bool:
     """Whether some product of that shape has operands of that type."""
     return any(i.exists(shape) and operand in i.operands for i in INSTRUCTIONS)

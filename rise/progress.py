@@ -31,13 +31,17 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class Stage:
-    """What is being done since when; how many steps of how many were done, and when that was said."""
+    """What is being done since when; how many steps of how many were done, and when that was said.
+
+    ask: how many are done now, for what cannot say so by itself
+    """
 
     what: str
     began: float
     done: int = 0
     of: int | None = None
     said: float = 0.0
+    ask: Callable[[], int] | None = None
 
     def left(self, now: float) -> float | None:
         """Seconds, if the other steps take as long as those before them. None where nothing is known."""
@@ -45,6 +49,11 @@ class Stage:
             return None
         each = (self.said - self.began) / self.done
         return max(0.0, each * (self.of - self.done) - (now - self.said))
+
+    def update(self, now: float) -> None:
+        """Asks how many steps are done; the time of the last one is when more of them were found."""
+        if self.ask is not None and (done := self.ask()) != self.done:
+            self.done, self.said = done, now
 
     def __str__(self) -> str:
         return self.what if self.of is None else f"{self.what} {self.done}/{self.of}"
@@ -68,9 +77,9 @@ class Watcher:
         self._line: Any = None
         self._lock = RLock()
 
-    def begin(self, what: str) -> Stage:
+    def begin(self, what: str, of: int | None = None, ask: Callable[[], int] | None = None) -> Stage:
         with self._lock:
-            stage = Stage(what, self.clock())
+            stage = Stage(what, self.clock(), of=of, ask=ask)
             self.stages.append(stage)
             self.tick()
             return stage
@@ -93,6 +102,8 @@ class Watcher:
             period = PERIOD if self.live else PLAIN
             if self.stages and now - self._since >= DELAY and now - self._drawn >= period:
                 self._drawn = now
+                for stage in self.stages:
+                    stage.update(now)
                 self._draw(now)
 
     def clear(self) -> None:
@@ -205,15 +216,28 @@ def _ticking(watcher: Watcher, stop: Event) -> None:
 @contextmanager
 def progress(what: str) -> Iterator[Advance]:
     """Something that may take long. It yields a function that takes how many steps are done, of how many."""
+    with _stage(what) as advance:
+        yield advance
+
+
+@contextmanager
+def _stage(what: str, of: int | None = None, ask: Callable[[], int] | None = None) -> Iterator[Advance]:
     watcher = _watcher
     if watcher is None:
         yield lambda done, of: None
         return
-    stage = watcher.begin(what)
+    stage = watcher.begin(what, of, ask)
     try:
         yield lambda done, of: watcher.advance(stage, done, of)
     finally:
         watcher.end(stage)
+
+
+@contextmanager
+def counted(what: str, of: int, done: Callable[[], int]) -> Iterator[None]:
+    """Something of so many steps that cannot say how far it is, but can be asked from outside."""
+    with _stage(what, of, done):
+        yield
 
 
 def stepwise(what: str, items: Iterable[T], of: int) -> Iterator[T]:

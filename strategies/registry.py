@@ -21,6 +21,7 @@ from rise.errors import StrategyError, UsageError
 from rise.suggest import suggestion
 from rise.user_code import described, place_of_function
 from strategies.core import Strategy, strategy
+from strategies.settings import Parameters
 from strategies.user_defined import load
 
 # name: the module that defines a function of the same name
@@ -84,12 +85,13 @@ class Setting:
 
 @dataclass(frozen=True)
 class Entry:
-    """A named strategy: how it is made, and from what."""
+    """A named strategy: how it is made, and from what; the dataclass that declares its settings, if any."""
 
     name: str
     factory: Callable[..., Strategy]
     settings: tuple[Setting, ...]
     meaning: str
+    parameters: type[Parameters] | None = None
 
     def make(self, values: Mapping[str, str]) -> Strategy:
         """The strategy, with some of its parameters given as text."""
@@ -154,7 +156,8 @@ def entry(name: str, factory: Callable[..., Strategy]) -> Entry:
         )
         for p in parameters.values()
     )
-    return Entry(name, factory, settings, text.split("\n", 1)[0])
+    declared = getattr(factory, "parameters", None)
+    return Entry(name, factory, settings, text.split("\n", 1)[0], declared)
 
 
 def meanings(text: str, names: Container[str]) -> dict[str, str]:

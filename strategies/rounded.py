@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from rewrites import exponentials as x
+from rewrites.elements import NotPointwise
+from rewrites.folds import of_rows, operator_name
 from rewrites.result import Failure, Result, Success
 from rise.expr import Expr, Lambda, Primitive, call, children, subterms
 from rise.types import Array, Pair, Scalar, Type
@@ -15,6 +17,7 @@ from strategies.core import (
     at_child,
     choice,
     depending,
+    everywhere,
     id_,
     normalize,
     seq,
@@ -28,7 +31,11 @@ NARROW = 2  # bytes of an element that hides how the last digits of f32 were rou
 def _in_few_instructions(term: Expr) -> Strategy:
     if not _is_narrow(term.type):
         return id_
-    return seq(normalize(choice(x.TANH_ADDED, x.ADDED_TO_TANH, x.QUOTIENT)), normalize(x.EXP_AS_EXP2))
+    return seq(
+        normalize(choice(x.TANH_ADDED, x.ADDED_TO_TANH, x.QUOTIENT)),
+        normalize(x.EXP_AS_EXP2),
+        normalize(x.ONE_LITERAL),
+    )
 
 
 def _is_narrow(type_: Type) -> bool:
@@ -43,6 +50,33 @@ def _is_narrow(type_: Type) -> bool:
 
 # functions whose results are rounded to 16 bits or fewer in the end, in few instructions without branches
 in_few_instructions: Strategy = depending(_in_few_instructions)
+
+
+def _tanh_outside(term: Expr) -> bool:
+    """Whether a hyperbolic tangent is a part of something else than exponentials and maxima."""
+    match call(term):
+        case (("exp" | "exp2"), _, [_]):
+            return False
+        case "reduce", _, [operator, _, _] if operator_name(operator) == "max":
+            return False
+        case "tanh", _, [_]:
+            return True
+    return any(map(_tanh_outside, children(term)))
+
+
+def _tanh_of_scores(term: Expr) -> Strategy:
+    try:
+        found = of_rows(term)
+    except NotPointwise:
+        return id_
+    others = [fold.body for fold in found.folds if operator_name(fold.operator) != "max"]
+    if not _is_narrow(term.type) or any(map(_tanh_outside, [*others, found.element])):
+        return id_
+    return everywhere(x.TANH)
+
+
+# Hyperbolic tangents without a branch, where only differences count: in exponentials, and their maximum
+tanh_of_scores: Strategy = depending(_tanh_of_scores)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ from rise.suggest import suggestion
 from rise.user_code import described, loaded, place_of
 from strategies.core import Strategy
 
+IMPORTED = "`--load` and `--strategy` take a file of Python, F.py, or a module by its name"
+
 
 def load(name: str) -> Strategy | Callable[..., Strategy]:
     """What `module:name` names; the module is imported, once. R0010 where that is not possible."""
@@ -37,7 +39,7 @@ def imported(where: str) -> ModuleType:
         raise
     except (Exception, SystemExit) as error:  # whatever a module of the user does
         message = f"`{where}` cannot be imported: {described(error)}"
-        raise UsageError("R0010", message, place_of(error)) from error
+        raise UsageError("R0010", message, place_of(error), IMPORTED) from error
     loaded(getattr(module, "__file__", None))
     return module
 
@@ -47,7 +49,10 @@ def _module(name: str) -> ModuleType:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
-    return import_module(name)
+    module = import_module(name)
+    if getattr(module, "__file__", None) is None and hasattr(module, "__path__"):
+        raise ImportError(f"{name} is a folder")  # a package without a file, in which nothing is declared
+    return module
 
 
 def _file(name: str) -> ModuleType:

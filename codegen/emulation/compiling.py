@@ -169,7 +169,9 @@ def _including(header: str) -> str:
 
 
 def _finished(command: list[str], text: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, check=False, input=text, capture_output=True, text=True)
+    return subprocess.run(
+        command, check=False, input=text, capture_output=True, encoding="utf-8", errors="replace"
+    )
 
 
 def _with_counted_loops(source: str, kernel: str) -> str:
@@ -193,5 +195,6 @@ def _run(command: list[str], text: str, source: str, kernel: str) -> None:
     anywhere = re.search(r"error: (.*)$", finished.stderr, re.MULTILINE)
     line = located or re.search(place, finished.stderr, re.MULTILINE)
     message = located[2] if located else anywhere[1] if anywhere else finished.stderr.strip()
+    message = message or f"`{command[0]}` ends with {finished.returncode}, and does not say why"
     span = line_span(Source(f"{kernel}.cu", source), int(line[1])) if line else None
     raise CompilationError("R0802", f"the C++ compiler rejects the kernel: {message}", span)

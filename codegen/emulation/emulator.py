@@ -48,7 +48,7 @@ from dataclasses import dataclass
 from functools import cache
 from math import prod
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock, Thread
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,12 +56,13 @@ from numpy.typing import NDArray
 from codegen.emulation.compiling import FAST, SLOW, compile_kernel, line_span
 from codegen.ir.tensor_maps import TensorBuffer, describe
 from rise.errors import CompilationError, EmulationError, UsageError
+from rise.progress import counted
 from rise.source import Note, Origin, Source, place
 
 FEW = 16_384  # threads of a launch for which compilation dominates
 STEPS = "RISE_EMULATION_STEPS"  # the environment variable that limits the loop iterations of a thread
 MOST_STEPS, LIMIT = 2**22, 2**63 - 1  # the default limit, and the largest one possible
-ENDLESS = 13  # in `emulation/report.hpp`
+ENDLESS, INTERRUPTED = 13, 99  # in `emulation/report.hpp`
 
 MOST_BLOCKS = 2**28  # as in `emulation/launch.hpp`
 INITIALISED, WRITABLE = 1, 2  # flags of an argument
@@ -156,6 +157,7 @@ class _Report(ctypes.Structure):
         ("code", ctypes.c_int32),
         ("line", ctypes.c_int32),
         ("message", ctypes.c_char * 504),
+        ("finished", ctypes.c_uint64),
     ]
 
 
@@ -196,8 +198,8 @@ def emulate(
         *_allowed_steps(_usual_steps(arguments) if most_steps is None else most_steps),
     )
     report = _Report()
-    with library.running:
-        library.launch(ctypes.byref(launch), ctypes.byref(report))
+    with library.running, counted("thread", prod(grid) * prod(block), lambda: report.finished):
+        _run(library, launch, report)
         conflicts = _conflicts(library, len(source.splitlines()))
     del kept_alive
     if report.code:
@@ -207,6 +209,23 @@ def emulate(
         hint = f"{STEPS}=n allows a thread n steps of loops" if report.code == ENDLESS else None
         raise EmulationError(f"R09{report.code:02}", message, span, hint, notes=notes)
     return Emulation(conflicts)
+
+
+def _run(library: _Library, launch: _Launch, report: _Report) -> None:
+    """Waits for a launch in a thread of its own: an interrupt, of which C hears nothing, ends the kernel."""
+    ended = Event()  # an interrupted `join` believes that the thread has ended
+
+    def run() -> None:
+        library.launch(ctypes.byref(launch), ctypes.byref(report))
+        ended.set()
+
+    Thread(target=run, name="emulation").start()
+    try:
+        ended.wait()
+    except BaseException:
+        report.code = INTERRUPTED
+        ended.wait()
+        raise
 
 
 def _usual_steps(arguments: Sequence[Argument]) -> int:

@@ -38,12 +38,14 @@ enum Fault : int {
   TooEarly = 25,
   PhaseUnknown = 26,
   PhaseUnfinished = 27,
+  Interrupted = 99,  // the caller sets it while the kernel runs, which then ends
 };
 
 struct Report {
   int32_t code;
   int32_t line;  // in the CUDA text; 0 where no line is known
   char message[504];
+  uint64_t finished;  // threads so far; the caller reads it meanwhile
 };
 
 // Text formatted into a fixed buffer: a part of a message.

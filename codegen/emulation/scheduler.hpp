@@ -115,6 +115,7 @@ RISE_CODE void finish_thread() {
   me.state = State::Finished;
   warp.finished++;
   m.finished++;
+  m.report->finished++;
 }
 
 RISE_CODE void fiber_entry() {

@@ -39,13 +39,13 @@ def export(
     """
     of = Exported(program, c_name(name), target)
     contents = dict(_contents(of, example, cubin))
+    for path, content in contents.items():
+        target_path = folder / path
+        files.folder_of(target_path)
+        files.write(target_path, content)
     for stale in (f"{of.name}_code.c", f"{of.name}_test.c"):  # of an earlier export, which a build would take
         if stale not in contents:
             (folder / stale).unlink(missing_ok=True)
-    for path, content in contents.items():
-        target_path = folder / path
-        target_path.parent.mkdir(parents=True, exist_ok=True)
-        files.write(target_path, content)
     return [folder / path for path in contents]
 
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from codegen.ir import imperative as i
-from codegen.ir.buffers import dimensions, inner_element, swizzle
+from codegen.ir.buffers import dimensions, inner_element
 from codegen.passes.analysis.dependences import ANY, WARPGROUPS, Use
 from codegen.passes.analysis.in_flight import (
     InFlight,
@@ -34,24 +34,18 @@ from codegen.passes.analysis.in_flight import (
     only_multiplies,
     release_of,
 )
+from codegen.passes.analysis.wgmma_operands import check_operands
 from rise.errors import TranslationError
 from rise.nat import Atom, Nat, NatVariable, at_least, constant, variable
-from rise.source import Origin
-from rise.types import Data, Scalar
+from rise.types import Data
 
 
 def wgmma_sync(function: i.Function) -> i.Function:
     """The pass."""
-    news = {c.name: c for c in i.commands(function.body) if isinstance(c, i.New)}
     if not multiplies(function.body):
         return function
-    for command in i.commands(function.body):
-        if isinstance(command, i.Wgmma):
-            for operand in (command.a, command.b):
-                if isinstance(operand, i.Tile) and (new := news.get(operand.buffer)) is not None:
-                    along_k = operand.row_major == (operand is command.a)
-                    _check_operand(operand, new, along_k, command.origin)
-    _check_indices(function.body, frozenset())
+    news = {c.name: c for c in i.commands(function.body) if isinstance(c, i.New)}
+    check_operands(function.body, news)
     guarded = guarded_rings(function.body)
     body = _prepared(function.body, guarded, _consumers(function.body))
     types = {name: new.type for name, new in news.items()}
@@ -62,49 +56,6 @@ def wgmma_sync(function: i.Function) -> i.Function:
         if inserter.in_vain <= at_once:
             return replace(function, body=i.sequence(done, *inserter.flushed(owed)))
         at_once |= inserter.in_vain
-
-
-def _check_operand(tile: i.Tile, new: i.New, along_k: bool, origin: Origin) -> None:
-    """An operand in shared memory has rows, along k or across it, of exactly one swizzle width."""
-    element, pattern = inner_element(new.type), swizzle(new.layout)
-    size = element.bytes if isinstance(element, Scalar) else 1
-    if not pattern or tile.leading != constant(pattern // size):
-        raise TranslationError(
-            "R0732",
-            f"`{tile.buffer}` is not an operand of wgmma: its rows must be swizzled, of 128, 64 or 32 bytes",
-            origin,
-            "copy it with `bulkCopy(swizzled(128))`, in panels of 128 bytes a row",
-        )
-    if not along_k and size != 2:
-        raise TranslationError(
-            "R0732",
-            f"`{tile.buffer}` is not an operand of wgmma: rows of `{element}` must be contiguous along k",
-            origin,
-            "store the matrix transposed; only 16-bit elements may be contiguous along the other dimension",
-        )
-
-
-def _check_indices(command: i.Command, rolled: frozenset[str]) -> None:
-    """Registers have no addresses: only unrolled loops may select the fragments of a product."""
-    match command:
-        case i.For(index, _, _, unroll):
-            rolled = rolled if unroll else rolled | {index}
-        case i.Wgmma(target, a):
-            for access in (target, a):
-                if isinstance(access, i.Access) and (names := _names(access) & rolled):
-                    raise TranslationError(
-                        "R0738",
-                        f"a loop that is not unrolled selects a fragment of `{access.buffer}`: each product "
-                        f"would have to wait for the one before (the index is `{min(names)}`)",
-                        command.origin,
-                        "use `mapSeqUnroll` or `reduceSeqUnroll` for the loop over fragments",
-                    )
-    for part in i.inner(command):
-        _check_indices(part, rolled)
-
-
-def _names(access: i.Access) -> set[str]:
-    return {name for n in access.indices for name in n.variables}
 
 
 # --- slots, and who guards them ---------------------------------------------------------------------------

@@ -15,7 +15,9 @@ from rise.errors import RiseError, ScopeError, together
 from rise.expr import Definition, Expr
 from rise.files import is_file, read_text
 from rise.nat import TooLarge
+from rise.progress import progress, stepwise
 from rise.source import Note, Origin, Source, Span, place, without_mark
+from rise.suggest import suggestion
 from rise.syntax import surface as s
 from rise.syntax.parser import parse_expression
 from rise.syntax.recover import Recovered, recover
@@ -28,6 +30,7 @@ __all__ = [
 
 LIBRARY = Path(__file__).parent.parent / "library"
 UNKNOWN_NAME = "R0201"
+MOST_LISTED = 20  # definitions in a hint
 
 
 @dataclass(frozen=True)
@@ -39,9 +42,16 @@ class Program:
 
     def __getitem__(self, name: str) -> Definition:
         if name not in self.definitions:
-            known = ", ".join(f"`{n}`" for n in self.own)
-            raise ScopeError("R0209", f"there is no definition `{name}`", hint=f"the file defines {known}")
+            hint = suggestion(name, self.definitions) or f"the file defines {self.listed}"
+            raise ScopeError("R0209", f"there is no definition `{name}`", hint=hint)
         return self.definitions[name]
+
+    @property
+    def listed(self) -> str:
+        """The names of the file's own definitions, of many the first."""
+        names = ", ".join(f"`{name}`" for name in self.own[:MOST_LISTED]) or "nothing"
+        more = len(self.own) - MOST_LISTED
+        return f"{names} and {more} more" if more > 0 else names
 
 
 @dataclass
@@ -149,13 +159,15 @@ class Loader:
                 self._root = None
 
     def _check(self, source: Source, folder: Path) -> Checked:
-        found = self.recover(source)
+        with progress(f"reading {source.name}"):
+            found = self.recover(source)
         checked = Checked(failed=set(found.failed), complete=found.complete)
         checked.mistakes += found.mistakes
         for imported in found.file.imports:
             self._import(imported, folder, checked)
         recursion = Recursion(found.file.definitions)
-        for syntax in found.file.definitions:
+        definitions = found.file.definitions
+        for syntax in stepwise(f"checking {source.name}", definitions, len(definitions)):
             try:
                 self._check_one(syntax, checked, recursion)
             except RiseError as error:

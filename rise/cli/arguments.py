@@ -13,7 +13,7 @@ from rise.errors import UsageError
 from rise.suggest import suggestion
 
 SHELLS = ("bash", "zsh", "fish")
-PROGRAM, DEFINITION = "a program, *.rise", "a definition of the file"
+PROGRAM, DEFINITION = "a program, *.rise", "a definition of the file; left out, they are listed"
 IMPORTS = ("--import-path", "--load")
 FOREIGN = ("--no-foreign", "--allow-foreign")
 
@@ -40,7 +40,7 @@ class Parser(argparse.ArgumentParser):
             known = list(action.choices)
             what = f"{action.option_strings[0]} {value}" if action.option_strings else f"`{value}`"
             hint = suggestion(str(value), known) or f"there are {', '.join(f'`{name}`' for name in known)}"
-            kind = "value" if action.option_strings else "command"
+            kind = "command" if isinstance(action, argparse._SubParsersAction) else "value"
             raise UsageError("R0003", f"{what}: there is no such {kind}", None, hint)
 
     def _apart(self, given: Sequence[str]) -> list[str]:
@@ -97,7 +97,7 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-QUICK = ("check", "fmt", "primitives", "strategies", "explain", "lsp", "completion")
+QUICK = ("primitives", "strategies", "explain", "lsp", "completion")
 
 
 def _command(commands: Any, name: str, module: str, meaning: str, more: str = "") -> argparse.ArgumentParser:
@@ -150,6 +150,7 @@ def _compile(commands: Any) -> None:
         "--lines",
         "--pass",
         "--spills",
+        "--json",
     )
     either(made, *FOREIGN)
 
@@ -217,25 +218,30 @@ def _catalogues(commands: Any) -> None:
     for name, meaning, one, options in (
         ("primitives", "list the primitives, or say what one means", "a primitive", ("--markdown",)),
         ("rules", "list the rewrite rules, or show one", "a rule", ("--prove",)),
-        ("strategies", "list the strategies and their parameters", "a strategy", ()),
+        ("strategies", "list the strategies and their parameters", "a strategy, or F.py:NAME", ()),
     ):
         made = _command(commands, name, "catalogue", meaning)
         made.add_argument("name", nargs="?", metavar="NAME", help=f"{one}; else all are listed")
         add(made, "--json", "--load", *options)
     made = _command(commands, "explain", "catalogue", "explain an error code")
     made.add_argument("name", nargs="?", metavar="CODE", help="for example R0401; else all are listed")
+    add(made, "--json")
 
 
 def _demonstrations(commands: Any) -> None:
     meaning = "show every stage of compiling a matrix product"
-    made = _command(commands, "demo", "demo", meaning, "m, n and k are multiples of 128, by default 256.")
+    more = "m, n and k are 256 by default; n and k are multiples of 8."
+    made = _command(commands, "demo", "demo", meaning, more)
     add(made, "--size")
     _bench(commands)
     _tune(commands)
 
 
 def _editing(commands: Any) -> None:
-    _command(commands, "lsp", "lsp", "serve editors: the language server, on standard input and output")
+    made = _command(
+        commands, "lsp", "lsp", "serve editors: the language server, on standard input and output"
+    )
+    add(made, "--load")
     made = _command(commands, "completion", "completion", "print what completes this command line in a shell")
     made.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
 
@@ -273,7 +279,7 @@ def _tune(commands: Any) -> None:
 
 def _program(made: argparse.ArgumentParser) -> None:
     made.add_argument("file", metavar="FILE", help=PROGRAM)
-    made.add_argument("name", metavar="NAME", help=DEFINITION)
+    made.add_argument("name", nargs="?", metavar="NAME", help=DEFINITION)
     add(made, "--size")
 
 

@@ -29,10 +29,10 @@ def run(arguments: argparse.Namespace) -> int:
         from rise.cli.proving import run as prove
 
         return prove(arguments)
-    items, show = _CATALOGUES[arguments.command]()
+    items, show = _CATALOGUES[arguments.command](arguments.name or "")
     names = items if arguments.name is None else [_find(arguments.command, arguments.name, items)]
     chosen = [items[name]() for name in stepwise("reading", names, len(names))]
-    if getattr(arguments, "json", False):
+    if arguments.json:
         print(json.dumps(chosen, indent=2))
     else:
         print(show(chosen))
@@ -55,14 +55,14 @@ def _made(items: Iterable[Item]) -> Items:
 # --- catalogues -------------------------------------------------------------------------------------
 
 
-def _primitives() -> tuple[Items, Show]:
+def _primitives(_: str) -> tuple[Items, Show]:
     """One in full, several by their names and schemes."""
     from rise.primitives.reference import in_full, items, listed
 
     return _made(items()), lambda chosen: in_full(chosen[0]) if len(chosen) == 1 else listed(chosen)
 
 
-def _rules() -> tuple[Items, Show]:
+def _rules(_: str) -> tuple[Items, Show]:
     """One in full, several by their names and equations."""
     from rewrites.library import rules
     from rise.cli.rules import in_full, item, listed
@@ -71,8 +71,9 @@ def _rules() -> tuple[Items, Show]:
     return items, lambda chosen: in_full(chosen[0]) if len(chosen) == 1 else listed(chosen)
 
 
-def _strategies() -> tuple[Items, Show]:
-    from strategies.registry import catalogue, show_value
+def _strategies(own: str) -> tuple[Items, Show]:
+    """All of ours, or one of a user's own, `F.py:NAME`."""
+    from strategies.registry import catalogue, find, show_value
 
     items: list[Item] = [
         {
@@ -88,7 +89,7 @@ def _strategies() -> tuple[Items, Show]:
                 for s in entry.settings
             },
         }
-        for entry in catalogue()
+        for entry in ([find(own)] if ":" in own else catalogue())
     ]
     return _made(items), lambda chosen: "\n".join(_show_strategy(item, len(chosen) == 1) for item in chosen)
 
@@ -106,7 +107,7 @@ def _show_strategy(item: Item, in_full: bool) -> str:
     return "\n".join(lines)
 
 
-def _explanations() -> tuple[Items, Show]:
+def _explanations(_: str) -> tuple[Items, Show]:
     """One in full, with an example; several by their first lines."""
     from rise.cli.explanations import EXPLANATIONS
     from rise.cli.mistakes import EXAMPLES, explained
@@ -124,7 +125,7 @@ def _explanations() -> tuple[Items, Show]:
     return _made(items), show
 
 
-_CATALOGUES: Mapping[str, Callable[[], tuple[Items, Show]]] = {
+_CATALOGUES: Mapping[str, Callable[[str], tuple[Items, Show]]] = {
     "primitives": _primitives,
     "rules": _rules,
     "strategies": _strategies,

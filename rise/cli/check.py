@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from rise.cli.terminal import STANDARD_INPUT, show_error, standard_input
 from rise.errors import RiseError, UsageError, together
 from rise.expr import Definition
 from rise.pretty import full_type
+from rise.progress import stepwise
 from rise.reported import reported
 from rise.source import Source
 
@@ -25,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
     loader = Loader(arguments.import_path)
     mistakes: list[RiseError] = []
     found: dict[str, list[dict[str, Any]]] = {}
-    for file in arguments.files:
+    for file in each_file(arguments.files):
         checked = load(file, loader)
         known = set(map(id, mistakes))
         mistakes += [m for m in checked.mistakes if id(m) not in known]
@@ -39,6 +41,11 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.flush()
         show_error(together(mistakes))
     return max((2 if isinstance(m, UsageError) else 1 for m in mistakes), default=0)
+
+
+def each_file(names: Sequence[str]) -> Iterable[str]:
+    """The files, counted if there are several."""
+    return stepwise("file", names, len(names)) if len(names) > 1 else names
 
 
 def load(file: str, loader: Loader) -> Checked:

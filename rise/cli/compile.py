@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def compiled(arguments: argparse.Namespace, chosen: Subject, strategy: Strategy) -> int:
     """Prints or writes the stage; the launch shape goes to stderr, so that the text can be piped."""
+    _check_stage(arguments)
     program = chosen.program
     if arguments.foreign == FORBIDDEN:
         check_foreign(program, arguments.file, arguments.foreign)
@@ -64,8 +67,23 @@ def compiled(arguments: argparse.Namespace, chosen: Subject, strategy: Strategy)
             write_lines(arguments, chosen, success, header(chosen, made, arguments))
         return _put(arguments, with_header(chosen, made, arguments))
     if arguments.stage == "resources":
-        return _put(arguments, "\n".join(map(str, _resources(made, arguments))))
+        found = _resources(made, arguments)
+        if arguments.json:
+            return _put(arguments, json.dumps([asdict(one) for one in found], indent=2))
+        return _put(arguments, "\n".join(map(str, found)))
     return _put_code(arguments, made)
+
+
+def _check_stage(arguments: argparse.Namespace) -> None:
+    """R0003 for what another stage than the one that is printed would need."""
+    needs = (
+        (arguments.pass_, "pass", "imperative"), (arguments.lines, "lines", "cuda"),
+        (arguments.json, "json", "resources"),
+    )  # fmt: skip
+    for given, option, stage in needs:
+        if given and arguments.stage != stage:
+            message = f"--{option} is for `--stage {stage}`, and this is `--stage {arguments.stage}`"
+            raise UsageError("R0003", message, None, f"add `--stage {stage}`, or leave out --{option}")
 
 
 def passes(made: HostProgram, name: str | None) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from rise.check.program import load
 from rise.check.specialise import specialise
+from rise.cli.definitions import named
 from rise.cli.options import sizes
 from rise.errors import UsageError
 from rise.expr import Definition
@@ -17,7 +18,7 @@ from rise.testing.equivalence import Different, Equal, check_equivalent
 def run(arguments: argparse.Namespace) -> int:
     """Prints the verdict; 1 where they differ."""
     given = sizes(arguments.size) or None
-    left = load(arguments.file, arguments.import_path)[arguments.name]
+    left = named(arguments)
     if arguments.other is None:
         if arguments.strategy is None:
             hint = (

@@ -20,7 +20,7 @@ from rise.cli.stages import Subject, building, chosen_strategy, derived, subject
 from rise.data import is_whole, parsed
 from rise.errors import UsageError
 
-SUFFIX = ".lines.json"
+SUFFIX, PROGRAM = ".lines.json", ".rise"
 FORMAT, VERSION = "rise lines", 1
 LARGEST = 64 * 2**20
 WRITES_THEM = "`rise compile … -o F.cu --lines` writes it"
@@ -29,13 +29,17 @@ NOWHERE = "no term: it is around the kernels, or declares one"
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints where a line comes from. UsageError R0061, R0062."""
-    text, origin = _from_program(arguments) if arguments.name else _from_file(arguments.file)
+    text, origin = _from_file(arguments.file) if _is_text(arguments) else _from_program(arguments)
     if arguments.json:
         print(json.dumps({"line": text, "origin": origin}, indent=2))
         return 0
     print(text)
     print(f"  from {NOWHERE}" if origin is None else told(origin))
     return 0
+
+
+def _is_text(arguments: argparse.Namespace) -> bool:
+    return arguments.name is None and not arguments.file.endswith(PROGRAM)
 
 
 def told(origin: Mapping[str, Any]) -> str:
@@ -57,9 +61,9 @@ def _from_program(arguments: argparse.Namespace) -> tuple[str, Mapping[str, Any]
     """A line as `rise compile` prints it, under its header."""
     from rise.cli.compile import header
 
+    chosen = subject(arguments)
     if arguments.line is None:
         raise _unclear("a line", "--line N says which one")
-    chosen = subject(arguments)
     success = derived(chosen.program, chosen_strategy(arguments), building(chosen))
     made = explained(chosen, success)
     lines = table(made, header(chosen, made.program, arguments))["lines"]

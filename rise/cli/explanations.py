@@ -51,8 +51,9 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0050": "Python finds another project's package under the name of one of ours: `rewrites`, "
     "`strategies`, `codegen` or `bench`. Install rise-lang into an environment of its own.",
     "R0060": "The file of `--profile` is not a profile of kernels. docs/viewer.md shows one.",
-    "R0061": "`rise view` and `rise explain-line` take a program and the name of a definition, or what "
-    "another command wrote: a saved derivation, a CUDA text with its lines.",
+    "R0061": "The command works on one definition of a program, whose name stands behind the file; the "
+    "message lists those that the file has. `rise view` and `rise explain-line` also take what another "
+    "command wrote: a saved derivation, a CUDA text with its lines.",
     "R0062": "The file that says where the lines of a CUDA text come from is missing, damaged, or of another "
     "text. `rise compile … -o F.cu --lines` writes it.",
     "R0063": "An editor asked for a part of the panel in a form that the compiler does not know. The "
@@ -237,6 +238,9 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0744": "`skewed` puts the last products of a step behind the first products of the next one. It is "
     "for a step of reduceRoleSplit that starts products, computes with their results and multiplies these, "
     "whose first and last products have nothing in common, and each its own operand in the ring.",
+    "R0747": "`inTurn` lets the warpgroups of a block start the products of their steps one after the other: "
+    "while one multiplies, another one computes. It is for skewed steps, `skewed(inTurn(…))`, of a "
+    "reduceRoleSplit by two or more warpgroups that compute.",
     "R0799": "An internal error of code generation. Please report it.",
     "R0801": "Emulation compiles the kernel for the host, with g++ or clang++, and neither was found.",
     "R0802": "The C++ compiler rejects the kernel. If this compiler printed the kernel, please report that.",

@@ -11,8 +11,10 @@ from pathlib import Path
 
 from rise import files
 from rise.check.program import read
+from rise.cli.check import each_file
 from rise.cli.terminal import STANDARD_INPUT, show_error, standard_input
 from rise.errors import RiseError, UsageError
+from rise.progress import progress
 from rise.source import Source
 from rise.syntax.format import format_text
 
@@ -20,7 +22,7 @@ from rise.syntax.format import format_text
 def run(arguments: argparse.Namespace) -> int:
     """Formats every file, also after one that does not parse, which is left alone."""
     status = 0
-    for name in arguments.files or [STANDARD_INPUT]:
+    for name in each_file(arguments.files or [STANDARD_INPUT]):
         try:
             changed = _format(name, arguments.check, arguments.diff)
         except RiseError as error:
@@ -37,7 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _format(name: str, check: bool, diff: bool) -> bool:
     """Whether the text changes. Written is where nothing else is asked for."""
     source = Source("<stdin>", standard_input()) if name == STANDARD_INPUT else read(Path(name))
-    text = format_text(source)
+    with progress(f"formatting {source.name}"):
+        text = format_text(source)
     changed = text != source.text
     if diff:
         sys.stdout.writelines(_difference(source, text))

@@ -12,8 +12,11 @@ from io import BufferedWriter, FileIO
 from rise.errors import UsageError
 
 
-def run(_: argparse.Namespace) -> int:
-    """Serves until the editor ends it. UsageError R0041 where the extra is not installed."""
+def run(arguments: argparse.Namespace) -> int:
+    """Serves until the editor ends it. UsageError R0041 where the extra is not installed.
+
+    What `--load` names is imported here, and by the processes that the server starts.
+    """
     if find_spec("pygls") is None:
         hint = "install the extra: pip install 'rise-lang[lsp]'"
         raise UsageError("R0041", "the language server needs pygls", None, hint)
@@ -21,5 +24,10 @@ def run(_: argparse.Namespace) -> int:
 
     # the server closes the pipe in the end, and nothing else may be written into it
     with BufferedWriter(FileIO(os.dup(sys.stdout.fileno()), "w")) as out, redirect_stdout(sys.stderr):
-        make().start_io(stdout=out)
+        make(tuple(map(_anywhere, arguments.load))).start_io(stdout=out)
     return 0
+
+
+def _anywhere(module: str) -> str:
+    """A file by a path that is right in any folder."""
+    return os.path.abspath(module) if module.endswith(".py") else module

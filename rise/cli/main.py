@@ -5,6 +5,7 @@ Exit status: 0 success, 1 the program is wrong, 2 the command line is wrong, 3 a
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from argparse import Namespace
@@ -16,10 +17,12 @@ from rise.cli.arguments import parser
 from rise.cli.packages import check_packages
 from rise.depth import deep, too_deep
 from rise.errors import RiseError, UsageError
-from rise.output import escape_what_cannot_be_encoded
+from rise.output import discard_the_rest, escape_what_cannot_be_encoded, replace_what_is_closed
 from rise.progress import watching
 from rise.source import Origin
 
+# of the operating system: what a full disk, a device, or a limit of the user answers
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 RIGHT, PROGRAM_WRONG, CALL_WRONG, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
 
 
@@ -27,6 +30,7 @@ RIGHT, PROGRAM_WRONG, CALL_WRONG, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command. Returns the exit status; raises nothing unless `--debug` asks for it."""
     debug = "--debug" in (sys.argv[1:] if argv is None else argv)
+    replace_what_is_closed()
     escape_what_cannot_be_encoded()
     try:
         check_packages()
@@ -49,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # the reader, `head`, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_the_rest()
         return RIGHT
     except MemoryError:
         if debug:
@@ -86,12 +90,34 @@ def _internal(error: BaseException, argv: Sequence[str] | None) -> int:
     from rise.cli.failure import explain
     from rise.user_code import own_mistake
 
-    mistake = own_mistake(error) or (too_deep() if isinstance(error, RecursionError) else None)
+    mistake = own_mistake(error) or _of_the_system(error)
     if mistake is not None:
         return _report(mistake)
 
     print(explain(error, sys.argv[1:] if argv is None else argv), file=sys.stderr)
     return INTERNAL
+
+
+def _of_the_system(error: BaseException) -> RiseError | None:
+    """What neither a program nor this compiler is to blame for: depth, a full disk, a folder that is gone."""
+    match error:
+        case RecursionError():
+            return too_deep()
+        case OSError(errno=number) if number in FULL:
+            discard_the_rest()
+            return UsageError("R0004", f"cannot write the output: {error.strerror}")
+        case FileNotFoundError() if not _has_folder():
+            hint = "change to one that does"
+            return UsageError("R0001", "the working directory does not exist any more", hint=hint)
+        case _:
+            return None
+
+
+def _has_folder() -> bool:
+    try:
+        return bool(os.getcwd())
+    except OSError:
+        return False
 
 
 def _own_place(error: RiseError) -> Origin:

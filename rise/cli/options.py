@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,6 +14,7 @@ STAGES = ("high", "low", "imperative", "cuda", "ptx", "cubin", "resources")
 CANDIDATES = ("table", "tuned", "model")
 BACKENDS = ("interpret", "emulate", "cuda")
 TARGET = "sm_90a"  # where there is no GPU
+LARGEST_SIZE = 2**40
 
 
 def _target(text: str) -> str:
@@ -34,6 +36,19 @@ def _positive(text: str) -> int:
     if int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is not positive")
     return int(text)
+
+
+def _natural(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,40}", text):
+        raise argparse.ArgumentTypeError(f"{text} is not a natural number")
+    return int(text)
+
+
+def _folder(text: str) -> str:
+    """One that does not exist would be looked into in vain."""
+    if not os.path.isdir(text):
+        raise argparse.ArgumentTypeError(f"there is no folder {text}")
+    return text
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -74,7 +89,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--size": _value("NAME=N", "sizes: m=128 n=64", **_SEVERAL),
     "--runtime": _value("NAME[=UNIT]", "sizes that stay open until launch, multiples of UNIT", **_SEVERAL),
     "--expect": _value("NAME=N", "about how large these are: `auto` chooses for 2048 each", **_SEVERAL),
-    "--import-path": _value("DIR", "a further folder for imports", **_REPEATED),
+    "--import-path": _value("DIR", "a further folder for imports", type=_folder, **_REPEATED),
     "--load": _value("F.py", "a module with primitives of your own", **_REPEATED),
     # how it is rewritten
     "--strategy": _value("S", "a name that `rise strategies` lists, or F.py:NAME (%(default)s)"),
@@ -101,7 +116,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--backend": _choice(BACKENDS, "where it runs (cuda with a GPU, else emulate)", None),
     "--inputs": _value("IN.npz", "arrays under the names of the parameters"),
     "--cuda": _value("F.cu", "run this text instead of the printed one"),
-    "--seed": _value("N", "of random inputs (%(default)s)", type=int, default=0),
+    "--seed": _value("N", "of random inputs (%(default)s)", type=_natural, default=0),
     "--check": {
         "action": "store_const", "const": "rounding",
         "help": "compare with the interpreter: the result, or each step of a derivation",
@@ -188,18 +203,18 @@ def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
 
 def sizes(texts: Sequence[str], option: str = "--size") -> dict[str, int]:
     """`["m=128"]` as numbers."""
-    return {name: _natural(name, value) for name, value in pairs(texts, option).items()}
+    return {name: _size(name, value) for name, value in pairs(texts, option).items()}
 
 
 def units(texts: Sequence[str]) -> dict[str, int]:
     """`["m", "n=16"]` as what each is a multiple of."""
     given = [text if "=" in text else f"{text}=1" for text in texts]
-    return {name: _natural(name, value) for name, value in pairs(given, "--runtime").items()}
+    return {name: _size(name, value) for name, value in pairs(given, "--runtime").items()}
 
 
-def _natural(name: str, text: str) -> int:
-    try:
+def _size(name: str, text: str) -> int:
+    if re.fullmatch(r"[0-9]{1,13}", text) and int(text) <= LARGEST_SIZE:
         return int(text)
-    except ValueError:
-        wrong = text if len(text) <= 40 else f"{text[:40]}…"
-        raise UsageError("R0407", f"the size {name}={wrong} is not a natural number up to 2^40") from None
+    wrong = text if len(text) <= 40 else f"{text[:40]}…"
+    hint = f"sizes are written in digits alone: `{name}=128`"
+    raise UsageError("R0407", f"the size {name}={wrong} is not a natural number up to 2^40", None, hint)

@@ -150,7 +150,7 @@ def read_inputs(path: str) -> dict[str, Any]:
         with files.opened(Path(path)) as file:
             return _arrays(path, file)
     except OSError as error:
-        raise UsageError("R0001", f"cannot read {path}: {error.strerror or error}") from None
+        raise files.unreadable(Path(path), error) from None
 
 
 def _arrays(path: str, file: IO[bytes]) -> dict[str, Any]:

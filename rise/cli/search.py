@@ -11,7 +11,7 @@ from typing import Any
 from rewrites.derivation import described as saved
 from rewrites.result import Failure, Success
 from rise import files
-from rise.check.program import load
+from rise.cli.definitions import named
 from rise.cli.derive import checked, described, plural, print_derivation
 from rise.cli.options import sizes
 from rise.cli.stages import Subject
@@ -32,7 +32,7 @@ EVERY_LOOP = "tile reorder vectorise pack execute"
 def run(arguments: argparse.Namespace) -> int:
     """Prints what was searched and the steps found; with --python the strategy that repeats them."""
     given = sizes(arguments.size)
-    chosen = Subject(load(arguments.file, arguments.import_path)[arguments.name], given)
+    chosen = Subject(named(arguments), given)
     program = data_flow(chosen.program)
     wanted = guides(arguments.sketch, arguments.rules, given)
     reached = Search(arguments.steps, arguments.beam).reached(program, wanted)

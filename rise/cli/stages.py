@@ -13,11 +13,12 @@ from codegen.passes.verify import is_on as passes_are_verified
 from codegen.pipeline import assemble, generate
 from rewrites.derivation import verify_steps
 from rewrites.result import Success
-from rise.check.program import load
 from rise.check.specialise import specialise
 from rise.check.symbolic import OpenProgram, opened
+from rise.cli.definitions import named
 from rise.cli.options import pairs, sizes, target_of, units
 from rise.cli.terminal import note
+from rise.errors import UsageError
 from rise.expr import Definition, Expr
 from rise.generator import Builds
 from rise.normal import data_flow
@@ -58,7 +59,10 @@ def subject(arguments: argparse.Namespace) -> Subject:
     find(arguments.strategy)  # a module of the user's own may declare what the program uses
     given, left = sizes(arguments.size), units(arguments.runtime)
     expected = sizes(getattr(arguments, "expect", []), "--expect")
-    return Subject(load(arguments.file, arguments.import_path)[arguments.name], given, left, expected)
+    if closed := [name for name in expected if name not in left]:
+        hint = f"`--runtime {closed[0]}` leaves it open"
+        raise UsageError("R0005", f"--expect {closed[0]}: it is no size that stays open", None, hint)
+    return Subject(named(arguments), given, left, expected)
 
 
 def chosen_strategy(arguments: argparse.Namespace) -> Strategy:

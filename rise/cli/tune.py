@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rise.check.specialise import inputs_of
+from rise.cli.definitions import named
 from rise.cli.foreign import check_foreign
 from rise.cli.options import pairs, sizes, target_of
 from rise.cli.terminal import note
@@ -38,6 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     from bench.tune import Tuning
     from codegen import execute
 
+    named(arguments)
     target, settings = target_of(arguments), pairs(arguments.settings, "--set")
     source, given = _source(arguments), sizes(arguments.size)
     wanted = search(source, arguments.name, given, target, arguments.strategy, settings=settings)

@@ -20,7 +20,7 @@ from rise.cli.viewer import profile
 from rise.cli.viewer.kernel import kernels
 from rise.cli.viewer.page import page
 from rise.cli.viewer.story import Data, story
-from rise.errors import RiseError, UsageError
+from rise.errors import RiseError
 from rise.normal import data_flow
 from strategies.registry import find
 
@@ -34,9 +34,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.file.endswith(SAVED):
         find(arguments.strategy)  # a module of the user's own may declare rules
         _write_saved(target, [arguments.file, *([arguments.name] if arguments.name else [])])
-    elif arguments.name is None:
-        hint = "`rise view F.rise NAME`, or `rise view F.json` for what `rise derive --save` wrote"
-        raise UsageError("R0061", "the command needs the name of a definition", None, hint)
     else:
         chosen = subject(arguments)
         success = derived(chosen.program, chosen_strategy(arguments), building(chosen))

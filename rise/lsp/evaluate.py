@@ -1,6 +1,6 @@
 """Evaluation comments: `// >>> dot(xs, xs)`, and below it what the expression is, `// = 14.0 : f32`.
 
-`python -m rise.lsp.evaluate` reads a request as JSON and prints the answers as JSON: an evaluation may take
+`python -m rise.cli.evaluate` reads a request as JSON and prints the answers as JSON: an evaluation may take
 long, so it runs in a process of its own, which can be ended.
 """
 
@@ -93,7 +93,3 @@ def main() -> None:
     texts = {Path(name): text for name, text in asked["texts"].items()}
     found = evaluated(Path(asked["path"]), Path(asked["folder"]), texts, asked["expressions"])
     json.dump(found, sys.stdout)
-
-
-if __name__ == "__main__":
-    main()

@@ -101,9 +101,17 @@ class Outcome:
 
 
 async def perform(
-    documents: Documents, path: Path, command: str, name: str, sizes: Sequence[str] = ()
+    documents: Documents,
+    path: Path,
+    command: str,
+    name: str,
+    sizes: Sequence[str] = (),
+    modules: Sequence[str] = (),
 ) -> Outcome:
-    """Runs a command on a definition, at sizes given as `n=16`, of the text as it is in the editor."""
+    """Runs a command on a definition, at sizes given as `n=16`, of the text as it is in the editor.
+
+    modules: what `--load` names
+    """
     analysis = documents.analysis(path)
     definition = analysis.checked.program[name]
     given = list(sizes)
@@ -111,9 +119,11 @@ async def perform(
         given = [f"{size}={value}" for size, value in (fitting_sizes(definition) or {}).items()]
     with _on_disk(documents, analysis) as (folder, file):
         further = ["--import-path", str(folder_of(path))] if folder != folder_of(path) else []
-        arguments = [*COMMANDS[command][1], file, name, *(["--size", *given] if given else []), *further]
+        loads = [word for module in modules for word in ("--load", module)]
+        at = ["--size", *given] if given else []
+        arguments = [*COMMANDS[command][1], file, name, *at, *further, *loads]
         done = await finished(["rise.cli", *arguments], folder, SECONDS)
-    shown = [*COMMANDS[command][1], path.name, name, *(["--size", *given] if given else [])]
+    shown = [*COMMANDS[command][1], path.name, name, *at, *loads]
     return Outcome(" ".join(["rise", *shown]), done)
 
 

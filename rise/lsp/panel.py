@@ -7,7 +7,7 @@ may import what a language server does not know.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -44,10 +44,10 @@ LOADING = 15.0  # seconds in which a new process has checked all rules, which to
 class Panel:
     """The sections of the panel, and the processes behind them: a kernel must not keep rules waiting."""
 
-    def __init__(self, documents: Documents) -> None:
+    def __init__(self, documents: Documents, modules: Sequence[str] = ()) -> None:
         self.documents = documents
-        self.rules = Worker(WORKER, patience=LOADING)
-        self.kernels = Worker(WORKER)
+        self.rules = Worker((*WORKER, *modules), patience=LOADING)
+        self.kernels = Worker((*WORKER, *modules))
 
     async def close(self) -> None:
         await self.rules.close()

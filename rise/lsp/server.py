@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +48,16 @@ class Refused(JsonRpcException):
 
 
 class RiseServer(LanguageServer):
-    """The state of a server: the open documents, and which changes are not checked yet."""
+    """The state of a server: the open documents, and which changes are not checked yet.
 
-    def __init__(self) -> None:
+    modules: those of the user's own that declare primitives; other processes have to import them, too
+    """
+
+    def __init__(self, modules: Sequence[str] = ()) -> None:
         super().__init__("rise", __version__, text_document_sync_kind=t.TextDocumentSyncKind.Full)
+        self.modules = modules
         self.documents = Documents()
-        self.panel = Panel(self.documents)
+        self.panel = Panel(self.documents, modules)
         self.uris: dict[Path, str] = {}
         self.changes: dict[str, int] = {}
         self.options: Any = None  # what the editor gives at the start
@@ -240,7 +244,9 @@ def performing(command: str) -> Callable[..., Any]:
 
     async def perform(server: RiseServer, uri: str, name: str, *sizes: str) -> dict[str, Any]:
         try:
-            outcome = await lenses.perform(server.documents, path_of(uri), command, name, sizes)
+            outcome = await lenses.perform(
+                server.documents, path_of(uri), command, name, sizes, server.modules
+            )
         except RiseError as error:
             raise Refused(f"{error.message} ({error.code})") from None
         server.window_log_message(t.LogMessageParams(t.MessageType.Log, outcome.text))
@@ -265,7 +271,7 @@ async def evaluated(server: RiseServer, uri: str, line: int) -> str | None:
         return None
     path, folder = analysis.path, folder_of(analysis.path)
     text = evaluate.request(path, folder, server.documents.texts, [asked.expression])
-    done = await finished(["rise.lsp.evaluate"], folder, EVALUATION_SECONDS, text)
+    done = await finished(["rise.cli.evaluate", *server.modules], folder, EVALUATION_SECONDS, text)
     value = json.loads(done.output)[0] if done.status == 0 else f"error: {_last_line(done.errors)}"
     # the text may have changed meanwhile: the comment is looked for again
     now, positions = server.analysis(uri)
@@ -322,9 +328,9 @@ FEATURES: dict[str, tuple[Callable[..., Any], Any]] = {
 }
 
 
-def make() -> RiseServer:
+def make(modules: Sequence[str] = ()) -> RiseServer:
     """A server that is not started yet."""
-    server = RiseServer()
+    server = RiseServer(modules)
     for feature, (answer, options) in FEATURES.items():
         server.feature(feature, options)(answer)
     for command in lenses.COMMANDS:

@@ -74,6 +74,15 @@ declare(
     lowers="id",
 )
 
+declare(
+    "inTurn",
+    "{t: DataType} -> t -> t",
+    "A skewed step of reduceRoleSplit by several warpgroups, which start its products one after the other.",
+    patterns.identity,
+    example=("inTurn(makeArray(2)(1, 2))", "[1, 2]"),
+    lowers="id",
+)
+
 # --- folds ----------------------------------------------------------------------------------------
 
 declare(

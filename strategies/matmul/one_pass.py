@@ -7,6 +7,7 @@ from math import prod
 from rewrites import algorithmic as a
 from rewrites import lowering as low
 from rewrites import staging as s
+from rewrites.apart import NUMBERS_APART
 from rewrites.exponentials import EXP2_OF_DIFFERENCE, EXP2_OF_PRODUCT, EXP_AS_EXP2, RECIPROCAL
 from rewrites.folds import FACTORS, columns_of
 from rewrites.longer import WHOLE_FRAGMENTS
@@ -18,6 +19,7 @@ from rewrites.rolling import ROLLING
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, missing
 from rewrites.rows import FOLD_OF_MAPS, ROWS_ON_FRAGMENTS, guarded
 from rewrites.split_k import JOIN_MAPS, JOIN_MAPS_OF_BOTH
+from rewrites.summands import SUMMANDS
 from rewrites.zips import MAP_OUTSIDE_PAIR, ZIP_SAME
 from rise.errors import StrategyError
 from rise.expr import Expr, Lambda, call, subterms
@@ -50,6 +52,7 @@ from strategies.matmul.parts import NO_ROWS, dimensions, in_parts, rearranges
 from strategies.matmul.rounding import LEAST_ASYNCHRONOUS, longer_inward
 from strategies.matmul.staging import TileCopy, copied, specialise, stage
 from strategies.places import arguments, computes, in_inputs, mapped
+from strategies.rounded import tanh_of_scores
 from strategies.settings import searched
 
 OPERAND_BYTES = 2
@@ -65,6 +68,8 @@ def in_one_pass(columns: int) -> Strategy:
     """
     powers = seq(everywhere(EXP_AS_EXP2), everywhere(EXP2_OF_DIFFERENCE), everywhere(EXP2_OF_PRODUCT))
     return seq(
+        tanh_of_scores,
+        try_(SUMMANDS),
         try_(FACTORS),
         ROLLING.with_sizes(n=columns),
         powers,
@@ -303,6 +308,7 @@ def one_pass(
     parts: int = 1,
     ahead: int = 0,
     skewed: bool = False,
+    turns: bool = False,
 ) -> Strategy:
     """Products and reductions of their rows in one kernel: attention, chains, norms.
 
@@ -317,6 +323,7 @@ def one_pass(
     parts:   of what is reduced, each by blocks of its own; a second kernel computes what they are together
     ahead:   slots for the rows of tiles, which the warpgroup that loads fills ahead; 0: one, by who computes
     skewed:  where a warpgroup loads, a step ends behind the first products of the next one
+    turns:   warpgroups start the products of skewed steps one after the other
     """
     workers = workers_on(fragment)
     if rows < fragment or rows % fragment:
@@ -334,6 +341,7 @@ def one_pass(
     of_tile = seq(
         everywhere(FACTOR_OF_MASK),
         try_(BLOCKS_OF_A_MASK.with_sizes(n=columns)),
+        try_(NUMBERS_APART),
         a.SPLIT_JOIN.with_sizes(n=fragment),
         argument(
             seq(
@@ -350,7 +358,8 @@ def one_pass(
         return whole_fragments(fragment, whole_rows(rows, seq(a.SPLIT_JOIN.with_sizes(n=rows), tiles)))
 
     block = low.MAP_BLOCK.with_sizes(d=0)
-    overlapped = top_down(choice(*low.SKEW)) if skewed else id_
+    in_turn = top_down(low.IN_TURN) if turns else id_
+    overlapped = seq(top_down(choice(*low.SKEW)), in_turn) if skewed else id_
     roles = seq(specialise(stages, count), overlapped) if specialised else id_
     stored = stored_in_bulk if in_bulk and bulk_stores else id_
     staged = seq(stage(copies, stages), id_ if in_bulk else copied(copies), roles, stored)

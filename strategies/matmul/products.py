@@ -83,15 +83,14 @@ def at_parts(predicate: Predicate, name: str, nothing: str, s: Rewrite) -> Strat
     def run(term: Expr) -> Result:
         if predicate(term):
             return s(term)
+        there = [i for i, child in enumerate(children(term)) if outermost_part(child, predicate) is not None]
         result = Success(term)
-        for index, child in enumerate(children(term)):
-            if outermost_part(child, predicate) is None:
-                continue
+        for index in there:
             following = at_child(index, run, result.term)
             if isinstance(following, Failure):
                 return following
             result = Success(following.term, result.steps + following.steps)
-        return result if result.steps else Failure(name, term, nothing)
+        return result if there else Failure(name, term, nothing)
 
     return FunctionStrategy(name, run)
 
@@ -206,18 +205,20 @@ def reads_a_result(term: Expr) -> bool:
     return holds(term, frozenset())
 
 
-# products become matrices of their own, the epilogue a map over them; where an element is not a function of
-# such, each sum becomes a map of its own
-outline_matrix = seq(
-    try_(POINTWISE),
+# products become matrices of their own; where an element is not a function of such, each sum becomes a map
+_products = seq(
     normalize(FACTOR_OF_SUM),
     normalize(BYTE_WIDENED),
     normalize(choice(a.SEPARATE_REDUCTION, m.DROP_UNUSED)),
     normalize(choice(a.SEPARATE_PRODUCT, m.DROP_UNUSED)),
     normalize(choice(PROLOGUE_OF_COLUMNS, PROLOGUE_OF_COLUMNS_SAME, PROLOGUE_OF_ROWS, PROLOGUE_OF_ROWS_SAME)),
 )
+# factors that a sum's terms share stand beside it before these are taken to be operands
+_by_elements = seq(normalize(FACTOR_OF_SUM), POINTWISE)
+# the epilogue becomes a map over them
+outline_matrix = seq(try_(_by_elements), _products)
 # the same of two matrices of one shape, as a matrix of pairs
-outline = choice(seq(RESULTS, arguments(2, outline_matrix)), outline_matrix)
+outline = choice(seq(RESULTS, arguments(2, seq(_by_elements, _products))), outline_matrix)
 # the prologue of operands becomes a map over them
 separate_prologue = normalize(choice(PROLOGUE, PROLOGUE_SAME, a.MAP_IDENTITY))
 # the prologue of the first operand moves into the product

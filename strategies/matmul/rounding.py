@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from rewrites import movement as m
 from rewrites import padding as pad
+from rewrites.elements import transposed
 from rewrites.result import Failure
 from rewrites.rounding import (
     EMPTY_AS_ZEROS,
@@ -21,7 +22,7 @@ from rewrites.rounding import (
     ROUND_UP_SUMS,
     missing,
 )
-from rise.expr import Expr
+from rise.expr import Expr, Lambda, call
 from rise.nat import Nat, divides
 from rise.types import Array, Scalar, shape
 from strategies.abstraction import outermost_parts
@@ -165,8 +166,22 @@ class Row:
         return self.size * self.width
 
 
+def whole(matrix: Expr) -> Expr:
+    """The matrix of which only the first rows, or columns, are taken: its rows are as far apart."""
+    match call(matrix):
+        case "transpose", _, [rows]:
+            return transposed(whole(rows))
+        case "take", _, [rows]:
+            return whole(rows)
+        case "map", _, [Lambda(row, body), rows] if (inner := call(body)) is not None:
+            return whole(rows) if inner[0] == "take" and inner[2] == [row] else matrix
+        case _:
+            return matrix
+
+
 def row_of(matrix: Expr) -> Row | None:
     """The rows of an operand, or its columns where these are contiguous; None where that is not known."""
+    matrix = whole(matrix)
     sizes, element = shape(matrix.type)
     known = contiguity_of(matrix, {})
     if not isinstance(known, Contiguity) or not isinstance(element, Scalar) or sum(known.dimensions) != 1:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import inf
 
 from rewrites.result import Failure, Success
 from rise.errors import RiseError, StrategyError
-from rise.expr import Expr
+from rise.expr import Expr, Identifier, Primitive, subterms
 from rise.generator import Builds
+from rise.instructions import OPERANDS
+from rise.progress import stepwise
+from rise.types import scalars
 from strategies.registry import find
 from strategies.search.cost import BOUNDARY
 from strategies.search.hardware import Gpu
 from strategies.search.identity import identity
 from strategies.search.open_sizes import Expected
 from strategies.search.problem import Problem
-from strategies.search.space import Point, Ranked, candidates, ranked
+from strategies.search.space import Point, Ranked, best_first, candidates, has_faster
 from strategies.search.store import Record, lookup, point_of
 from strategies.search.trials import SHARED, Trials, summary
 
@@ -111,11 +116,10 @@ def separate_operands(search: Search, term: Expr) -> bool:
     if problem is None or problem.ready or lookup(identity(term), search.target, search.store):
         return False
     stored = problem.stored
-    with_warps, with_warpgroups = _best(search, problem), _best(search, stored)
-    if with_warps is None or with_warpgroups is None:
-        return with_warpgroups is not None
+    with_warps = _best(search, problem)
+    there = with_warps.cost.cycles if with_warps is not None else inf
     copied = (problem.m + problem.n) * problem.k * problem.batch * problem.operand_bytes
-    return _behind_a_kernel(search, with_warpgroups, copied) < with_warps.cost.cycles
+    return _faster_behind_a_kernel(search, stored, copied, there)
 
 
 def reduced_beside(search: Search, term: Expr) -> bool:
@@ -125,11 +129,10 @@ def reduced_beside(search: Search, term: Expr) -> bool:
     problem = search.problem_of(term)
     if problem is None or not problem.row_work:
         return False
-    one, two = (_best(search, each) for each in (problem, replace(problem, row_work=0)))
-    if one is None or two is None:
-        return False
+    best = _best(search, problem)
     read = problem.m * problem.k * problem.batch * problem.operand_bytes
-    return one.cost.cycles < _behind_a_kernel(search, two, read / 2)
+    alone = replace(problem, row_work=0)
+    return best is not None and not _faster_behind_a_kernel(search, alone, read / 2, best.cost.cycles)
 
 
 def pays(search: Search, whole: Expr, last: Expr, copied: int) -> bool:
@@ -137,20 +140,20 @@ def pays(search: Search, whole: Expr, last: Expr, copied: int) -> bool:
     problems = search.problem_of(whole), search.problem_of(last)
     if lookup(identity(whole), search.target, search.store) or None in problems:
         return False
-    one, two = (_best(search, problem) for problem in problems if problem is not None)
-    if one is None or two is None:
-        return False
-    return _behind_a_kernel(search, two, copied) < one.cost.cycles
+    one, two = (problem for problem in problems if problem is not None)
+    best = _best(search, one)
+    return best is not None and _faster_behind_a_kernel(search, two, copied, best.cost.cycles)
 
 
 def _best(search: Search, problem: Problem) -> Ranked | None:
     """What the cost model expects to be fastest, if there is any schedule."""
-    return next(iter(ranked(search.strategy, problem, search.gpu)), None)
+    return next(iter(best_first(search.strategy, problem, search.gpu)), None)
 
 
-def _behind_a_kernel(search: Search, last: Ranked, copied: float) -> float:
-    """The cycles of a kernel, and of one before it that reads and writes so many bytes."""
-    return last.cost.cycles + BOUNDARY + 2 * copied / search.gpu.dram_rate
+def _faster_behind_a_kernel(search: Search, last: Problem, copied: float, cycles: float) -> bool:
+    """Whether a kernel and one before it, which reads and writes so many bytes, take fewer cycles."""
+    left = cycles - BOUNDARY - 2 * copied / search.gpu.dram_rate
+    return has_faster(search.strategy, last, search.gpu, left)
 
 
 def remembered(search: Search, term: Expr) -> tuple[Choice, Success] | str:
@@ -178,8 +181,9 @@ Found = tuple[Point, str, Success]
 
 def _modelled(search: Search, problem: Problem, term: Expr) -> tuple[Found | None, Trials]:
     """The first of what the cost model ranks that is a kernel, with its place; and those before it."""
-    trials = Trials(candidates(search.strategy, problem, search.gpu, FIRST), problem)
-    for number, one in _numbered(trials):
+    there = multiplies(term)
+    trials = Trials(candidates(search.strategy, problem, search.gpu, FIRST) if there else (), problem)
+    for number, one in stepwise("candidate", _numbered(trials), TRIED):
         result = search.attempt(one.point, term)
         if isinstance(result, Success):
             place = "first" if number == 1 else f"number {number}"
@@ -188,6 +192,19 @@ def _modelled(search: Search, problem: Problem, term: Expr) -> tuple[Found | Non
             return (one.point, f"{place} by the cost model, {expected}", result), trials
         trials.refuse(one, reason(result))
     return None, trials
+
+
+def multiplies(program: Expr) -> bool:
+    """Whether an instruction may multiply numbers of a program: some have a type of operands of one.
+
+    No rule makes numbers of another type, so without one every candidate would be derived in vain.
+    """
+    given: Iterator[object] = itertools.chain.from_iterable(
+        part.arguments if isinstance(part, Primitive) else (part.type,)
+        for part in subterms(program)
+        if isinstance(part, Primitive | Identifier)
+    )
+    return not OPERANDS.isdisjoint(name for type_ in given for name in scalars(type_))
 
 
 def _numbered(trials: Trials) -> Iterator[tuple[int, Ranked]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import ceil, prod
 
 from rewrites.beside import beside
@@ -12,7 +13,7 @@ from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Failure, Success
 from rise.canonical import canonical
 from rise.expr import Expr, Identifier, Lambda, Primitive, children, subterms
-from rise.frozen import Remembers, filled_at_once, hashed_once
+from rise.frozen import Remembers, cached_property, filled_at_once, hashed_once
 from rise.nat import Nat
 from rise.types import Pair, Scalar, Type, as_data, shape
 from strategies.abstraction import outermost_parts
@@ -55,7 +56,7 @@ class Problem(Remembers):
     operand: the type of an element of A and B
     computed: whether an operand is computed from what is in memory, on the way to its product
     operand_bytes, result_bytes: of an element
-    added_bytes: of the elements of matrices like the result that are read for one of it
+    beside: of the matrices like the result that are read for it, the bytes of an element of each
     products: how many there are for a matrix of the result, each of which has sums of its own
     work:     operations on each element of the result after its products, as many as special functions take
     row_work: the same on each element of the first operand, where its rows are reduced beside the product
@@ -80,7 +81,7 @@ class Problem(Remembers):
     along_k: tuple[bool, bool] = (True, False)
     operand: str = "f16"
     computed: bool = False
-    added_bytes: int = 0
+    beside: tuple[int, ...] = ()
     products: int = 1
     operands: tuple[int, int] = (1, 1)
     work: int = 0
@@ -95,9 +96,21 @@ class Problem(Remembers):
     open: bool = False
 
     @property
+    def added_bytes(self) -> int:
+        """Of the elements of all matrices that are read for an element of the result."""
+        return sum(self.beside)
+
+    @property
     def result_row(self) -> int:
         """How long the rows of the result are in memory."""
         return self.m if self.swapped else self.n
+
+    @property
+    def of_each(self) -> float:
+        """Where data choose second operands: how many products have the same one, in the mean."""
+        first = self.batch * self.m * self.k * self.operand_bytes
+        seconds = (self.input_bytes - first) / (self.n * self.k * self.operand_bytes)
+        return self.batch / max(seconds, 1)
 
     @property
     def by_elements(self) -> bool:
@@ -123,15 +136,18 @@ class Problem(Remembers):
     def seen_by(self, schedule: Schedule) -> Problem:
         """The problem that a schedule solves: with `swap_operands`, the transposed one."""
         seen = self.in_bulk if schedule.uses_wgmma else self
-        if schedule.swap_operands == seen.swapped:
-            return seen
-        (first, second), (along_first, along_second) = seen.operands, seen.along_k
+        return seen if schedule.swap_operands == seen.swapped else seen.transposed
+
+    @cached_property
+    def transposed(self) -> Problem:
+        """The same with operands in the other order."""
+        (first, second), (along_first, along_second) = self.operands, self.along_k
         return replace(
-            seen, m=seen.n, n=seen.m, along_k=(along_second, along_first), operands=(second, first),
-            swapped=not seen.swapped,
+            self, m=self.n, n=self.m, along_k=(along_second, along_first), operands=(second, first),
+            swapped=not self.swapped,
         )  # fmt: skip
 
-    @property
+    @cached_property
     def in_bulk(self) -> Problem:
         """The problem where the copying unit brings tiles."""
         if self.in_one_sum is None or self.products == self.in_one_sum[0]:
@@ -154,6 +170,7 @@ class Problem(Remembers):
         return {"m": self.m, "n": self.n, "k": self.k}
 
     @classmethod
+    @lru_cache(maxsize=16)  # whoever chooses a kernel asks again
     def of(cls, program: Expr) -> Problem | None:
         """Of a program in normal form; None where it has no product, or its sizes are not all numbers."""
         reduced = beside(_body(program))
@@ -183,12 +200,14 @@ class Problem(Remembers):
         if scattered:
             there = _number(shape(_body(program).type)[0][0]) or 0
             batch = (batch + ceil(there / max(rows, 1)) + 1) // 2
-        operand = shape(parts[0][0].type)[1]
+        separated = _after(separate_prologue, found)
+        multiplied = next((a for a, _ in operands(separated)), parts[0][0])
+        operand = shape(multiplied.type)[1]
         along_k = all(_along(a) for a, _, _ in parts), all(_along(b) for _, b, _ in parts)
         return cls(
             rows, columns, sum(known[len(result) :]), batch,
             _bytes(operand), _bytes(element), along_k, str(operand),
-            bool(computed_operands(_after(separate_prologue, found))), _added(found, result),
+            bool(computed_operands(separated)), _added(found, result),
             *_counted(products), _work(found), sum(map(_operations, columns_of(found))),
             in_one_sum=_in_one_sum(found, len(products)), scattered=scattered,
             input_bytes=_input_bytes(program),
@@ -277,15 +296,16 @@ def _number(size: Nat) -> int | None:
     return size.value
 
 
-def _added(program: Expr, result: tuple[Nat, ...]) -> int:
+def _added(program: Expr, result: tuple[Nat, ...]) -> tuple[int, ...]:
     """Of the inputs like the result that are read beside products: not those of square products."""
-    read, found = _beside_products(_body(program)), 0
+    read = _beside_products(_body(program))
+    found: list[int] = []
     while isinstance(program, Lambda):
         sizes, element = shape(program.parameter.type)
         if tuple(sizes) == tuple(result) and program.parameter.name in read:
-            found += _bytes(element)
+            found.append(_bytes(element))
         program = program.body
-    return found
+    return tuple(found)
 
 
 def _beside_products(term: Expr) -> set[str]:

@@ -3,18 +3,18 @@
 Most strategies declare them beside their parameters (`strategies.settings.searched`). For
 `tensor_core` they depend on the problem and the GPU, and a model ranks them.
 
-A space is a list of blocks of choices; every combination of the values of a block is a point. A new parameter
-is a line here; one that the strategy does not have is left out, and so is a combination that cannot work
-(`strategies.matmul.constraints`).
+A space is an iterator of schedules (`strategies.matmul.schedule`), each made by changing another one: a new
+parameter is a change here. A combination that cannot work is left out (`strategies.matmul.constraints`).
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
+from heapq import heapify, heappop, heappush
 from math import ceil, gcd
 from types import MappingProxyType
 from typing import Any
@@ -27,18 +27,18 @@ from strategies.matmul.constraints import (
     check,
     check_sizes,
     panel,
+    pattern,
     resources,
     shared_bytes,
 )
 from strategies.matmul.schedule import Schedule
 from strategies.registry import catalogue, find, show_value
-from strategies.search.cost import Cost, cost, sharing
+from strategies.search.cost import Cost, cost, least, sharing
 from strategies.search.hardware import Gpu
 from strategies.search.problem import Problem
 
 Parameters = Mapping[str, Any]
-Choices = Mapping[str, Sequence[Any]]
-Space = Callable[[Problem, Gpu], Iterator[Choices]]
+Space = Callable[[Problem, Gpu], Iterator[Schedule]]
 
 
 @hashed_once
@@ -71,15 +71,12 @@ class Point(Remembers):
     @cached_property
     def schedule(self) -> Schedule:
         """With what the strategy's own defaults say of the others."""
-        return Schedule.of({**defaults(self.strategy), **dict(self.parameters)})
+        kind = find(self.strategy).parameters
+        own = kind if kind is not None and issubclass(kind, Schedule) else Schedule
+        return own.of(dict(self.parameters))
 
     def __str__(self) -> str:
         return " ".join([self.strategy, *(f"{name}={text}" for name, text in self.settings.items())])
-
-
-@cache
-def defaults(strategy: str) -> Parameters:
-    return {setting.name: setting.default for setting in find(strategy).settings}
 
 
 @filled_at_once
@@ -107,12 +104,17 @@ SHARING = (2, 4, 8)  # blocks that share the sums of a tile
 LEAST = 4  # steps of each
 DEPTHS = (128, 256)  # bytes of a step along k, the longer only where so many STAGES fit: of small tiles
 DEEPEST, STAGES = 8, 6
+FINER = 64  # columns of the tiles behind whole waves
+TOGETHER = range(12, 7, -1)  # matrices whose tiles are in raster order
+FEW = 3  # products with the same matrix: of more, other products are between those of a column; measured
+LARGE, LARGEST = 3, 4  # times as many elements have the others, and those in raster order
 SLOW = 1.3  # times the cost of the best
+AHEAD = (0, 1)  # slots for the tiles of matrices that only the epilogue reads
 PARTS = (1, 2, 3, 4, 5)  # fragments that a warpgroup's part has in a row
 NARROWEST = 48  # columns of one of several: narrower ones wait for shared memory
 
 
-def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
+def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
     """By warpgroups, fed by another one; also with operands swapped, where nothing is read beside them."""
     p = p.in_bulk
     if p.turned:
@@ -123,7 +125,7 @@ def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
         yield from warpgroups_of(p.seen_by(Schedule(swap_operands=True)), gpu)
 
 
-def warpgroups_of(p: Problem, gpu: Gpu) -> Iterator[Choices]:
+def warpgroups_of(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
     """The same with operands in the order in which the problem has them."""
     for s in shapes(p, gpu, stores(p)):
         tiles, sliced = p.batch * s.tiles(p.m, p.n), slices(p, s.block[1], gpu)
@@ -138,15 +140,27 @@ def warpgroups_of(p: Problem, gpu: Gpu) -> Iterator[Choices]:
                 continue  # matrices are a dimension of the grid that is in no cluster
             # a block with one tile has not more than its steps
             stages = s.stages if many else max(2, min(s.stages, ceil(p.k / s.block[2])))
-            yield {
-                **tiled(changed(s, stages=stages, raster_group=group)),
-                "split_k": [1] if shared else sliced,
-                "warp_specialised": [True],
-                "persistent_blocks": [there if many else 0],
-                "cluster": [cluster],
-                "ping_pong": [s.ping_pong],
-                "swap_operands": [p.swapped],
-            }
+            for blocks in [1] if shared or s.ahead else sliced:
+                one = changed(
+                    s, stages=stages, raster_group=group, split_k=blocks, cluster=cluster,
+                    persistent_blocks=there if many else 0, swap_operands=p.swapped,
+                )  # fmt: skip
+                yield one
+                if many and p.scattered:
+                    yield from whole_waves(p, one)
+
+
+def whole_waves(p: Problem, s: Schedule) -> Iterator[Schedule]:
+    """Where data say how many matrices there are: those behind as many as fill waves, by finer tiles."""
+    of_one, there, times = s.tiles(p.m, p.n), s.persistent_blocks, s.block[0] * s.block[1] / (p.m * FINER)
+    about = p.batch * of_one // there
+    for waves in (about, about + 1):
+        count = waves * there // of_one
+        if times >= LARGE and p.m % s.fragment[0] == 0 and count:
+            yield changed(s, rest=(count, p.m, FINER))
+            together = next((number for number in TOGETHER if count % number == 0), 0)
+            if together and times >= LARGEST and s.cluster == 1 and count >= p.batch and p.of_each < FEW:
+                yield changed(s, rest=(count, p.m, FINER), raster_matrices=together)
 
 
 def stores(p: Problem) -> Sequence[str]:
@@ -156,7 +170,7 @@ def stores(p: Problem) -> Sequence[str]:
     return ("direct", "rows" if p.scattered else "bulk")
 
 
-def sharing_sums(p: Problem, gpu: Gpu) -> Iterator[Choices]:
+def sharing_sums(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
     """The same by clusters whose blocks share sums: only where there are fewer tiles than multiprocessors."""
     p = p.in_bulk
     for blocks in SHARING if p.batch * p.products == 1 else ():
@@ -165,20 +179,7 @@ def sharing_sums(p: Problem, gpu: Gpu) -> Iterator[Choices]:
             if s.ping_pong == 1 and few and p.k >= blocks * LEAST * s.block[2]:
                 steps = ceil(p.k / (blocks * s.block[2]))
                 group = largest_group(ceil(p.m / s.block[0]))
-                one = changed(s, stages=min(s.stages, steps), raster_group=group)
-                yield {**tiled(one), "warp_specialised": [True], "split_cluster": [blocks]}
-
-
-def tiled(s: Schedule) -> Choices:
-    """The tiles of a schedule, their order, and how they are loaded and stored."""
-    return {
-        "block": [s.block],
-        "warp": [s.warp],
-        "fragment": [s.fragment],
-        "stages": [s.stages],
-        "raster_group": [s.raster_group],
-        "epilogue": [s.epilogue],
-    }
+                yield changed(s, stages=min(s.stages, steps), raster_group=group)
 
 
 def largest_group(rows: int) -> int:
@@ -205,17 +206,23 @@ def shapes(p: Problem, gpu: Gpu, epilogues: Sequence[str], split_cluster: int = 
     """Tiles of some widths, those that divide n among them; how results are stored; the stages that fit."""
     widths = {n for n in range(24, 257, 8) if p.n % n == 0} | {n for n in WIDTHS if n <= p.n + 31}
     for bn, (bm, wm, ping_pong) in itertools.product(sorted(widths, reverse=True), ARRANGEMENTS):
-        for parts, epilogue, depth in itertools.product(PARTS, epilogues, DEPTHS):
+        slots = AHEAD if brought(p) and split_cluster == 1 else (0,)
+        for parts, epilogue, depth, ahead in itertools.product(PARTS, epilogues, DEPTHS, slots):
             fragment = of_warpgroups(bn // parts, p)
             if bm <= p.m + 63 and bn % parts == 0 and takes(fragment, p.operand):
                 s = Schedule(
                     (bm, bn, depth // p.operand_bytes), (wm, bn), fragment, 1, epilogue=epilogue,
-                    warp_specialised=True, ping_pong=ping_pong, split_cluster=split_cluster,
+                    warp_specialised=True, ping_pong=ping_pong, split_cluster=split_cluster, ahead=ahead,
                 )  # fmt: skip
                 if sensible(s, p):
                     stages = deepest(s, p, gpu)
                     if depth == DEPTHS[0] or stages >= STAGES:
                         yield changed(s, stages=stages)
+
+
+def brought(p: Problem) -> bool:
+    """Whether the copying unit brings the matrices that are read beside products."""
+    return bool(p.beside) and all(p.result_row * size % WIDEST == 0 for size in p.beside)
 
 
 def of_warpgroups(columns: int, p: Problem) -> tuple[int, int, int]:
@@ -227,8 +234,10 @@ def sensible(s: Schedule, p: Problem) -> bool:
     """Whether a tile is not known to be bad: the cost does not show all that the compiler makes of it."""
     bn, width = s.block[1], s.fragment[1]
     bulk = p.result_row * p.result_bytes % WIDEST == 0  # whether bulk stores take the rows of the result
-    direct = (p.result_bytes != 2 or not bulk) and not p.swapped
+    direct = (p.result_bytes != 2 or not bulk) and (not p.swapped or p.turned)
     if width < min(bn, NARROWEST) or not {"bulk": bulk, "direct": direct}.get(s.epilogue, True):
+        return False
+    if s.ahead and not all(pattern(bn * size) for size in p.beside):
         return False
     return p.along_k[1] or width % panel(bn) == 0
 
@@ -237,14 +246,14 @@ def deepest(s: Schedule, p: Problem, gpu: Gpu) -> int:
     """The most stages that fit into shared memory, up to eight; two where not even these do."""
     of_products = s, p.operand_bytes, p.along_k, p.result_bytes, p.operands
     for stages in range(DEEPEST, 2, -1):
-        if shared_bytes(*of_products, stages, p.products) <= gpu.limits.shared_bytes:
+        if shared_bytes(*of_products, stages, p.products, p.beside) <= gpu.limits.shared_bytes:
             return stages
     return 2
 
 
 def needed(s: Schedule, p: Problem) -> Resources:
     """What a block needs for all products of a program."""
-    return resources(s, p.operand_bytes, p.along_k, p.result_bytes, p.operands, p.products)
+    return resources(s, p.operand_bytes, p.along_k, p.result_bytes, p.operands, p.products, p.beside)
 
 
 def slices(p: Problem, bn: int, gpu: Gpu) -> list[int]:
@@ -257,51 +266,56 @@ def slices(p: Problem, bn: int, gpu: Gpu) -> list[int]:
     ]
 
 
-def warps(fragment: tuple[int, int, int], whole: bool = False) -> Iterator[Choices]:
-    """By warps, with fragments fetched ahead: small blocks, and those of GPUs before Hopper.
-
-    whole: each warp has all columns of its block
-    """
+def of_warps(fragment: tuple[int, int, int], whole: bool = False) -> Iterator[Schedule]:
+    """Small blocks, and those of GPUs before Hopper; whole: each warp has all columns of its block."""
     depth = 64 if fragment[2] == 16 else 32
     tiles = ((32, 32), (32, 64), (64, 64), (64, 128), (128, 64), (128, 128), (128, 256))
     for (bm, bn), k in itertools.product(tiles, (depth, depth // 2)):
         # fragments for a large part and a long step, fetched ahead, do not fit into the registers
         large = [(64, 64)] if k < depth else []
-        yield {
-            "block": [(bm, bn, k)],
-            "warp": [(16, bn), (32, bn)] if whole else [(16, 16)] if bm == 32 else [(32, 32), *large],
-            "fragment": [fragment],
-            "stages": [3, 4, 6],
-            "swizzled": [True],
-            "prefetch_fragments": [True],
-            "raster_group": [0, 4, 8, 16],
-            "epilogue": ["direct"],
-        }
+        parts = [(16, bn), (32, bn)] if whole else [(16, 16)] if bm == 32 else [(32, 32), *large]
+        for warp in parts:
+            yield Schedule((bm, bn, k), warp, fragment, epilogue="direct")
 
 
-def tensor_core(p: Problem, gpu: Gpu) -> Iterator[Choices]:
+def warps(
+    fragment: tuple[int, int, int], stages: Sequence[int], ahead: bool = True, whole: bool = False
+) -> Iterator[Schedule]:
+    """By warps, with fragments fetched ahead from swizzled rows."""
+    for s, count, group in itertools.product(of_warps(fragment, whole), stages, (0, 4, 8, 16)):
+        yield changed(s, stages=count, raster_group=group, swizzled=ahead, prefetch_fragments=ahead)
+
+
+def tensor_core(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
     """The space of the strategy of that name, for the instructions that a GPU has for the operands."""
-    number = int("".join(filter(str.isdigit, gpu.target)))
-    # bulk copies take what is in memory
+    yield from in_bulk(p, gpu)
+    yield from copied(p, gpu, (3, 4, 6))
+
+
+def in_bulk(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
+    """By warpgroups, where bulk copies take what is in memory."""
     if gpu.target == "sm_90a" and takes(of_warpgroups(64, p), p.operand) and p.ready:
         yield from warpgroups(p, gpu)
         yield from sharing_sums(p, gpu)
+
+
+def copied(p: Problem, gpu: Gpu, stages: Sequence[int]) -> Iterator[Schedule]:
+    """By warps, whose threads copy."""
+    number = int("".join(filter(str.isdigit, gpu.target)))
     match p.operand:
         case "f16" | "bf16" if number >= 80:
-            yield from warps((16, 32 if p.reduced else 8, 16), whole=p.row_work > 0)
+            yield from warps((16, 32 if p.reduced else 8, 16), stages, whole=p.row_work > 0)
         case "f16":
-            yield from (
-                {**c, "swizzled": [False], "prefetch_fragments": [False]} for c in warps((16, 16, 16))
-            )
+            yield from warps((16, 16, 16), stages, ahead=False)
         case "f32" | "tf32" if number >= 80:
-            yield from warps((16, 8, 8))
+            yield from warps((16, 8, 8), stages)
         case "i8" if number >= 80:
-            yield from warps((16, 8, 32))
+            yield from warps((16, 8, 32), stages)
         case _:
             return
 
 
-def tensor_core_else(p: Problem, gpu: Gpu) -> Iterator[Choices]:
+def tensor_core_else(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
     """What fits programs that the space does not: slower, or not known to be as fast.
 
     Results through shared memory, where what is done with them does not fit on fragments; fewer stages, where
@@ -309,36 +323,26 @@ def tensor_core_else(p: Problem, gpu: Gpu) -> Iterator[Choices]:
     """
     whole = max(1, 16 // p.operand_bytes)
     width = gcd(whole, *p.rows)
-    copied = width, width * p.operand_bytes >= SMALLEST_ASYNCHRONOUS
-    copies = [copied] if copied == (1, False) else [copied, (1, False)]
-    for choices in tensor_core(p, gpu):
-        together = "split_cluster" not in choices and choices.get("split_k", [1])[0] == 1
-        if choices.get("ping_pong", [1]) == [1] and together:
-            stages = sorted({2, 3, *choices["stages"]}, reverse=True)
-            plain = (
-                {"split_k": [1], "cluster": [1], "persistent_blocks": [0]}
-                if "warp_specialised" in choices
-                else {}
-            )
-            fewer = {**choices, **plain, "stages": stages}
-            yield {**fewer, "epilogue": ["shared"]}
-            yield fewer
+    widest = width, width * p.operand_bytes >= SMALLEST_ASYNCHRONOUS
+    copies = [widest] if widest == (1, False) else [widest, (1, False)]
+    for s in in_bulk(p, gpu):
+        if s.ping_pong == s.slices == 1:
+            stages = sorted({2, 3, s.stages}, reverse=True)
+            for epilogue, fewer in itertools.product(("shared", s.epilogue), stages):
+                yield changed(s, stages=fewer, epilogue=epilogue, cluster=1, persistent_blocks=0)
+    for _, same in itertools.groupby(copied(p, gpu, (6, 4, 3, 2)), lambda s: s.block):
+        direct = list(same)
+        yield from (changed(s, epilogue="shared") for s in direct)
+        yield from direct
     if p.operand in ("f16", "bf16", "f32"):
         fragments = [f for f in ((16, 8, 16 if p.operand_bytes == 2 else 8),) if gpu.target != "sm_75"]
         fragments += [(16, 16, 16)] if p.operand == "f16" else []
         for fragment, (vector, asynchronous) in itertools.product(fragments, copies):
-            for choices in warps(fragment):
-                wide = fragment != (16, 16, 16) and vector == whole
-                yield {
-                    **choices,
-                    "stages": [2, 3],
-                    "raster_group": [0],
-                    "swizzled": [wide],
-                    "prefetch_fragments": [False],
-                    "vector": [vector],
-                    "cp_async": [asynchronous],
-                    "epilogue": ["shared", "direct"],
-                }
+            wide = fragment != (16, 16, 16) and vector == whole
+            for s, fewer, epilogue in itertools.product(of_warps(fragment), (2, 3), ("shared", "direct")):
+                yield changed(
+                    s, stages=fewer, swizzled=wide, vector=vector, cp_async=asynchronous, epilogue=epilogue
+                )
 
 
 WIDEST = 16  # bytes of a vector, and of what bulk copies move
@@ -379,7 +383,7 @@ ELSE = {"tensor_core": tensor_core_else}
 def points(
     strategy: str, p: Problem, gpu: Gpu, spaces: Mapping[str, Space] = SPACES, fixed: Parameters = NONE
 ) -> Iterator[Point]:
-    """Every combination that the strategy has the parameters for. UsageError R0032 without a space.
+    """Every member of the space of a strategy. UsageError R0032 without one.
 
     fixed: parameters that have these values whatever the space says of them
     """
@@ -387,12 +391,8 @@ def points(
         known = ", ".join(f"`{name}`" for name in spaces)
         message = f"the cost model has no search space of `{strategy}`"
         raise UsageError("R0032", message, hint=f"there is {known}")
-    has = defaults(strategy)
-    for choices in spaces[strategy](p, gpu):
-        given = {**choices, **{name: [value] for name, value in fixed.items()}}
-        kept = {name: values for name, values in given.items() if name in has}
-        for values in itertools.product(*kept.values()):
-            yield Point.of(strategy, dict(zip(kept, values, strict=True)))
+    for s in spaces[strategy](p, gpu):
+        yield Point.of(strategy, {**(changed(s, **fixed) if fixed else s).changes, **fixed})
 
 
 def refusal(point: Point, p: Problem, gpu: Gpu) -> StrategyError | None:
@@ -401,9 +401,9 @@ def refusal(point: Point, p: Problem, gpu: Gpu) -> StrategyError | None:
     p = p.seen_by(schedule)
     try:
         check_sizes(schedule, p.sizes, p.along_k)
-        check(schedule, gpu.limits, p.operand_bytes, p.along_k, p.result_bytes)
+        check(schedule, gpu.limits, p.operand_bytes, p.along_k, p.result_bytes, p.beside)
         check_several(schedule, p, gpu)
-        check_rows(schedule, dict(point.parameters), p)
+        check_rows(schedule, p)
         check_reduced(schedule, p)
         check_beside(schedule, p)
     except StrategyError as error:
@@ -438,12 +438,12 @@ def check_beside(s: Schedule, p: Problem) -> None:
         raise StrategyError("R0609", message, hint=hint)
 
 
-def check_rows(s: Schedule, parameters: Parameters, p: Problem) -> None:
+def check_rows(s: Schedule, p: Problem) -> None:
     """StrategyError R0604 where threads copy vectors that do not divide the rows of an operand.
 
     Bulk copies take longer copies of such operands, which are made by a kernel before.
     """
-    vector = min(int(parameters.get("vector", WIDEST)), WIDEST // p.operand_bytes)
+    vector = min(s.vector, WIDEST // p.operand_bytes)
     for row in p.rows if not s.uses_wgmma else ():
         if row % vector:
             raise StrategyError("R0604", f"tensor_core: vector: {vector} does not divide rows of {row}")
@@ -454,12 +454,7 @@ def check_several(s: Schedule, p: Problem, gpu: Gpu) -> None:
     if p.products == 1:
         return
     all_, limits = needed(s, p), gpu.limits
-    room = (
-        limits.registers_warp_specialised(all_.threads)
-        if s.warp_specialised
-        else limits.registers_of(all_.threads)
-    )
-    if all_.shared_bytes > limits.shared_bytes or all_.registers > room:
+    if all_.shared_bytes > limits.shared_bytes or all_.registers > limits.room(s, all_.threads):
         raise StrategyError("R0621", f"tensor_core: {p.products} products do not fit into a block together")
 
 
@@ -472,7 +467,7 @@ def candidates(strategy: str, p: Problem, gpu: Gpu, count: int, fixed: Parameter
 
     Then the others that it ranks, and last what fits where none of these does.
     """
-    found = ranked(strategy, p, gpu, fixed=fixed)
+    found = best_first(strategy, p, gpu) if not fixed else ranked(strategy, p, gpu, fixed=fixed)
     first = varied(found, count)
     return itertools.chain(first, (one for one in found if one not in first), _else(strategy, p, gpu, fixed))
 
@@ -487,27 +482,71 @@ def ranked(
 ) -> Sequence[Ranked]:
     """All legal points, the best first; of equals, the one that is written first."""
     if spaces is SPACES and not fixed:
-        return list(_ranked(strategy, p, gpu))
-    return _sorted(strategy, p, gpu, spaces, fixed)
+        return list(best_first(strategy, p, gpu))
+    # what differed in what is fixed, or is not tried here, is the same now
+    several = dict.fromkeys(points(strategy, p, gpu, spaces, fixed))
+    return sorted(_priced(several, p, gpu), key=lambda r: r.cost.cycles)
+
+
+def _priced(several: Iterable[Point], p: Problem, gpu: Gpu) -> Iterator[Ranked]:
+    """Those that are legal, with what they cost."""
+    legal = (point for point in several if refusal(point, p, gpu) is None)
+    return (Ranked(point, cost_of(point, p, gpu)) for point in legal)
+
+
+def has_faster(strategy: str, p: Problem, gpu: Gpu, cycles: float) -> bool:
+    """Whether the model expects some schedule to take less: mostly one of the first that are looked at."""
+    may_be = (point for point in points(strategy, p, gpu) if bound_of(point, p, gpu) < cycles)
+    return any(one.cost.cycles < cycles for one in _priced(may_be, p, gpu))
+
+
+class Remembered:
+    """What an iterator gives, which is asked for only once, and only as far as somebody wants to know."""
+
+    def __init__(self, rest: Iterator[Ranked]) -> None:
+        self._known: list[Ranked] = []
+        self._rest = rest
+
+    def __iter__(self) -> Iterator[Ranked]:
+        for number in itertools.count():
+            if number == len(self._known):
+                one = next(self._rest, None)
+                if one is None:
+                    return
+                self._known.append(one)
+            yield self._known[number]
 
 
 @lru_cache(maxsize=4)
-def _ranked(strategy: str, p: Problem, gpu: Gpu) -> tuple[Ranked, ...]:
-    """Of one program several strategies ask for the same."""
-    return tuple(_sorted(strategy, p, gpu, SPACES, NONE))
+def best_first(strategy: str, p: Problem, gpu: Gpu) -> Iterable[Ranked]:
+    """What `ranked` gives, of which several strategies ask for the first, for one program."""
+    return Remembered(_in_order(points(strategy, p, gpu), p, gpu))
 
 
-def _sorted(
-    strategy: str, p: Problem, gpu: Gpu, spaces: Mapping[str, Space], fixed: Parameters
-) -> list[Ranked]:
-    every = points(strategy, p, gpu, spaces, fixed)
-    several = dict.fromkeys(every) if fixed else every  # what differed in what is fixed is the same now
-    legal = [point for point in several if refusal(point, p, gpu) is None]
-    found = [Ranked(point, cost_of(point, p, gpu)) for point in legal]
-    return sorted(found, key=lambda r: r.cost.cycles)
+def _in_order(several: Iterable[Point], p: Problem, gpu: Gpu) -> Iterator[Ranked]:
+    """The legal ones, the best first: priced when their bound is the least, and judged when their price is.
+
+    Most have a bound above the price of those that anybody asks for.
+    """
+    heap: list[tuple[float, int, Point, Cost | None]] = [
+        (bound_of(point, p, gpu), number, point, None) for number, point in enumerate(several)
+    ]
+    heapify(heap)
+    while heap:
+        _, number, point, price = heappop(heap)
+        if price is None:
+            price = cost_of(point, p, gpu)
+            heappush(heap, (price.cycles, number, point, price))
+        elif refusal(point, p, gpu) is None:
+            yield Ranked(point, price)
 
 
-def varied(found: Sequence[Ranked], count: int, each: int = 2) -> list[Ranked]:
+def bound_of(point: Point, p: Problem, gpu: Gpu) -> float:
+    """Cycles, which are not more than the cost of a point has."""
+    return least(p.seen_by(point.schedule), point.schedule, gpu)
+
+
+def varied(found: Iterable[Ranked], count: int, each: int = 2) -> list[Ranked]:
     """The best `count`, with at most `each` of one tile while there are others: the model is approximate.
 
     One of several points with the same tile and the same cost is enough. At least one candidate whose
@@ -518,16 +557,19 @@ def varied(found: Sequence[Ranked], count: int, each: int = 2) -> list[Ranked]:
     later: list[Ranked] = []
     for one in found:
         s = one.point.schedule
-        ways = (s.warp_specialised, s.ping_pong, s.swap_operands)
+        ways = (s.warp_specialised, s.ping_pong, s.swap_operands, s.ahead)
         tile = (s.block, s.warp, s.split_k, s.split_cluster, *ways)
         same = (tile, one.cost.cycles)
         (later if seen[same] or seen[tile] >= each else first).append(one)
         seen[tile] += 1
         seen[same] += 1
+        if len(first) == count:
+            break
     chosen = [*first, *later][:count]
     for turns in (False, True):
-        best = next((one for one in found if (one.point.schedule.ping_pong > 1) == turns), None)
         missing = all((one.point.schedule.ping_pong > 1) != turns for one in chosen)
-        if best is not None and missing and count > 1 and best.cost.cycles < SLOW * found[0].cost.cycles:
-            chosen[-1] = best
+        if missing and len(chosen) > 1:
+            quick = itertools.takewhile(lambda one: one.cost.cycles < SLOW * chosen[0].cost.cycles, found)
+            best = (one for one in quick if (one.point.schedule.ping_pong > 1) == turns)
+            chosen[-1] = next(best, chosen[-1])
     return chosen

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from rise.instructions import family
 from strategies.search.problem import Problem
-from strategies.search.space import Ranked, defaults, needed
+from strategies.search.space import Ranked, needed
 
 ALIKE = 2  # of a kind fail for one reason; then the others of that kind are not tried
 AT_ALL = 10  # failures with one reason, after which the program is at fault
@@ -90,11 +90,8 @@ class Trials(InOrder):
         """Everything but how large tiles are, and whether they stick out."""
         s = one.point.schedule
         p = self._problem.seen_by(s)
-        parameters = {**defaults(one.point.strategy), **dict(one.point.parameters)}
         out = any(size % tile > 0 for size, tile in zip((p.m, p.n, p.k), s.block, strict=True))
-        ways = tuple(
-            parameters.get(name) for name in ("epilogue", "vector", "cp_async", "prefetch_fragments")
-        )
+        ways = (s.epilogue, s.vector, s.cp_async, s.prefetch_fragments)
         return (one.point.strategy, family(s.fragment), ways, out, s.split_k > 1, s.split_cluster)
 
 

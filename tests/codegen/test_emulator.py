@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from threading import Event, Thread
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+from codegen.emulation import emulator
 from codegen.emulation.emulator import Buffer, Scalar, emulate
 from tests.support.emulated import (  # noqa: F401  # a fixture
     ADD,
@@ -31,6 +38,44 @@ def test_vector_add(seed: int) -> None:
     out = unset(100)
     Run(blocks=4)(ADD, out, floats(100), floats(100), 2, Scalar("n", np.int32(100)), seed=seed)
     assert np.array_equal(out.array, 3 * np.arange(100))
+
+
+def test_it_counts_the_threads_that_have_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, Callable[[], int]]] = []
+
+    def counted(what: str, of: int, done: Callable[[], int]) -> Any:
+        asked.append((of, done))
+        return nullcontext()
+
+    monkeypatch.setattr(emulator, "counted", counted)
+    Run(blocks=4, threads=32)(ADD, unset(100), floats(100), floats(100), 2, Scalar("n", np.int32(100)))
+    ((of, done),) = asked
+    assert of == done() == 128
+
+
+ENDLESS = text("Global<int> out", "for (;;) { if (threadIdx.x == 0) out[0] += 1; __syncthreads(); }")
+
+
+def test_an_interrupt_ends_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without that it would go on for 2^60 steps."""
+    monkeypatch.setenv(emulator.STEPS, str(2**60))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    out = np.zeros(1, np.int32)
+
+    def interrupt() -> None:
+        while not out[0]:
+            Event().wait(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    other = Thread(target=interrupt, daemon=True)
+    other.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Run()(ENDLESS, out)
+        assert out[0] > 0
+    finally:
+        other.join()
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("scale", [0, -30, -14, 14])

@@ -248,6 +248,8 @@ def test_every_computed_rule_has_instances() -> None:
     others |= {"reductions as one"}
     # tests/rewrites/test_masks.py, for these
     others |= {"numbers of tiles", "blocks of a mask", "factor of a mask"}
+    # tests/rewrites/test_summands.py, for these
+    others |= {"numbers apart", "summands of a maximum"}
     # tests/strategies/test_one_pass_by_warps.py derives programs with this one at random sizes
     others |= {"whole fragments"}
     # tests/strategies/test_in_one_sum.py, for these

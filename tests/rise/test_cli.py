@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import re
 import runpy
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from codegen.runtime import Resources
 from rise.check.compare import Tolerance, compare
 from rise.check.program import load
 from rise.cli import main
+from rise.cli.arguments import parser
 from rise.errors import RiseError
 from tests.conftest import Called
 
@@ -123,7 +127,7 @@ def test_a_wrong_program_is_shown_with_its_place(
     [
         (["check", "missing.rise"], "R0001", "missing.rise"),
         (["chekc"], "R0003", "chekc"),
-        (["run", GEMM], "R0003", "NAME"),
+        (["run", GEMM], "R0061", "`rise run` needs the name"),
         (["run", GEMM, "gemm", "--size", "m=64"], "R0405", "`n`, `k`"),
         (["run", GEMM, "gemm", "--size", "l=64"], "R0406", "`l`"),
         (["run", GEMM, "gemm", "--size", "m=x"], "R0407", "m=x"),
@@ -148,6 +152,39 @@ def test_a_wrong_call_exits_with_2(rise: Any, arguments: list[str], code: str, t
 
 def test_an_unknown_definition(rise: Any) -> None:
     fails(rise("run", GEMM, "gem"), 1, "R0209", "`gemm`")
+
+
+NAMELESS = ("run", "compile", "derive", "export", "view", "explain-line", "check-eq", "tune", "search")
+
+
+@pytest.mark.parametrize("command", NAMELESS)
+def test_a_command_without_a_name_lists_the_definitions_with_their_types(rise: Any, command: str) -> None:
+    more = ["--sketch", "map m"] if command == "search" else []
+    called = rise(command, GEMM, *more)
+    fails(called, 2, "R0061", f"`rise {command}` needs the name")
+    assert "note: matmul : (m: Nat, n: Nat, k: Nat) -> m.k.f16 -> k.n.f16 -> m.n.f32" in called.err
+    assert f"hint: `rise {command} {GEMM} gemm`" in called.err
+
+
+def test_every_command_that_takes_a_definition_is_among_these() -> None:
+    (commands,) = (a.choices for a in parser()._actions if isinstance(a, argparse._SubParsersAction))
+    taking = {
+        name for name, made in commands.items() if {a.metavar for a in made._actions} >= {"FILE", "NAME"}
+    }
+    assert taking == set(NAMELESS)
+
+
+def test_of_many_definitions_the_first_are_listed(rise: Any, tmp_path: Path) -> None:
+    file = tmp_path / "many.rise"
+    file.write_text("".join(f"def f{n} = {n}\n" for n in range(23)))
+    called = rise("run", str(file))
+    assert called.err.count("note: f") == 20
+    assert f"note: 3 more, which `rise check {file}` lists" in called.err
+    assert "`f19` and 3 more" in rise("run", str(file), "nothing").err
+
+
+def test_a_size_in_the_place_of_a_name(rise: Any) -> None:
+    fails(rise("run", GEMM, "m=4"), 1, "R0209", "`--size m=4`")
 
 
 def test_a_size_that_violates_a_constraint(rise: Any, programs: str) -> None:
@@ -522,6 +559,29 @@ def test_primitives_of_a_module_are_known_once_it_is_loaded(rise: Any, tmp_path:
     assert called.status == 0 and "halved : {n: Nat} -> (2*n).f32 -> n.f32" in called.out, called.err
     shown = rise("primitives", "everySecond", "--load", str(module))
     assert shown.status == 0 and "The first of each two." in shown.out
+
+
+def test_the_parameters_of_a_strategy_of_ones_own_are_listed(rise: Any, tmp_path: Path) -> None:
+    module = tmp_path / "own_strategy.py"
+    module.write_text(
+        "from strategies.core import id_\n\n\ndef mine(tile: int = 7):\n"
+        '    """Tiles.\n\n    tile: how large one is\n    """\n    return id_\n'
+    )
+    shown = rise("strategies", f"{module}:mine")
+    assert shown.status == 0 and "--set tile=7   (int)" in shown.out and "how large one is" in shown.out
+    (described,) = json.loads(rise("strategies", f"{module}:mine", "--json").out)
+    assert described["parameters"]["tile"]["default"] == "7"
+    fails(rise("strategies", f"{module}:other"), 2, "R0010", "`other`")
+
+
+def test_explanations_and_resources_are_data_too(rise: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (found,) = json.loads(rise("explain", "r0401", "--json").out)
+    assert found["name"] == "R0401" and found["wrong"] and found["right"]
+    made = Resources("matmul_kernel", "sm_90a", 18, 0, 0, 0, 0)
+    monkeypatch.setattr("rise.cli.compile._resources", lambda program, arguments: [made])
+    command = ("compile", GEMM, "matmul", *SIZES, "--strategy", "default", "--json")
+    assert json.loads(rise(*command, "--stage", "resources").out) == [asdict(made)]
+    fails(rise(*command), 2, "R0003", "`--stage resources`")
 
 
 def test_every_parameter_of_a_named_strategy_is_explained() -> None:

@@ -127,7 +127,7 @@ def pattern_claims(n: int, m: int) -> list[Claim]:
     pipelines = ("reducePipelined(3)", "reduceRoleSplit(3, 1, 2)")
     copies = ("toMem(Shared)", "toMem(Shared, padded(3))", "copyThreads", "copyAsync(padded(1))")
     ahead = "bulkCopyRoleSplit(2, 1, 2, swizzled(64))"
-    bulk = ("bulkCopy(swizzled(64))", ahead, "bulkStore", "pingPong(2)", "skewed")
+    bulk = ("bulkCopy(swizzled(64))", ahead, "bulkStore", "pingPong(2)", "skewed", "inTurn")
     halved = "depFun((l: Nat) => fun(ys => split(2)(ys) |> map(fun(p => reduce(+, 0)(p) + x1))))"
     return [
         *(is_(lambda a, y: a * y, f"{f}(fun(x => x * x1))(x0)", xs, f32) for f in (*maps, *levels)),

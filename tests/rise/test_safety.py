@@ -203,7 +203,7 @@ def test_modules_that_lie_in_the_working_directory_are_not_run(folder: Path, mod
         ("demo --size m=four", ("R0407", "m=four")),
         ("bench --top 0", ("R0003", "0 is not positive")),
         ("bench --top four", ("R0003", "four is not a number")),
-        ("run p.rise", ("R0003", "NAME")),
+        ("run p.rise", ("R0001", "p.rise", "the working directory is")),
     ],
 )
 def test_a_mistake_on_the_command_line_is_named(

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from codegen.pipeline import generate
 from rewrites.derivation import programs
 from rewrites.provenance import makers
 from rewrites.result import Success
@@ -25,7 +26,7 @@ from rise.cli.origins import bodies, explained, is_trivial
 from rise.cli.stages import Subject
 from rise.cli.viewer import profile
 from rise.cli.viewer.banks import cost
-from rise.cli.viewer.kernel import kernels
+from rise.cli.viewer.kernel import _occupancy, kernels
 from rise.cli.viewer.nests import nest
 from rise.cli.viewer.page import embedded, page
 from rise.cli.viewer.story import difference, story
@@ -38,6 +39,7 @@ from rise.traced import traced
 from strategies.core import Strategy
 from strategies.default import default
 from strategies.matmul.tensor_core import tensor_core
+from strategies.search.hardware import for_target
 from tests.support.browser import CHROMIUM, picture, seen
 from tests.support.lines import coverage, loops, of_program
 from tests.support.pages import File, blocks, calls, in_order
@@ -168,7 +170,8 @@ def test_loops_say_who_runs_them() -> None:
 
 def test_steps_are_listed_under_the_phases_of_their_schedule() -> None:
     steps = product()[1].steps
-    phases = list(dict.fromkeys(step.by[1] for step in steps if len(step.by) > 1))
+    assert {step.by[1].partition("(")[0] for step in steps if len(step.by) > 1} == {"by_warps"}
+    phases = list(dict.fromkeys(step.by[2] for step in steps if len(step.by) > 2))
     names = [phase.partition("(")[0] for phase in phases]
     assert {"tile_output", "tile_reduction", "warp_tiles", "tensorise"} <= set(names)
     assert names.index("tile_output") < names.index("tile_reduction") < names.index("tensorise")
@@ -186,6 +189,25 @@ def test_a_combination_is_a_title_only_where_it_is_a_part_of_a_sequence() -> Non
     assert once.by == ()
     both = succeeded((fuse >> fuse)(term)).steps
     assert [step.by for step in both] == [("try_(top_down(MAP_FUSION))",)] * 2
+
+
+def test_what_a_module_has_for_itself_is_no_title() -> None:
+    from rewrites.algorithmic import MAP_FUSION
+    from rise.check.program import check_expression
+    from strategies.core import prints_as_call, top_down, try_
+
+    @prints_as_call
+    def _private(number: int) -> Strategy:
+        return try_(top_down(MAP_FUSION)) >> try_(top_down(MAP_FUSION))
+
+    @prints_as_call
+    def public(number: int) -> Strategy:
+        return _private(number) >> try_(top_down(MAP_FUSION))
+
+    term = check_expression("fun(xs: 3.f32 => xs |> map(exp) |> map(exp) |> map(exp) |> map(exp))")
+    titles = [step.by for step in succeeded(public(4)(term)).steps]
+    fused = "try_(top_down(MAP_FUSION))"
+    assert titles == [("public(4)", fused)] * 3
 
 
 # --- the page ---------------------------------------------------------------------------------------------
@@ -418,6 +440,19 @@ def test_a_profile_is_shown_with_its_kernel() -> None:
     assert made["profile"] == [["time, µs", 2.5], ["warps", 7]]
     assert [(n, share) for n, _, share in made["hot"]] == [(20, "75.0 %"), (21, "25.0 %")]
     assert made["roofline"]["points"][1] == ["measured", pytest.approx(16.0, rel=0.1), 0.21]
+
+
+@pytest.mark.parametrize(
+    ("target", "size", "expected"),
+    [("sm_90a", 32, (32, "blocks")), ("sm_90a", 512, (4, "threads")), ("sm_75", 32, (16, "blocks")),
+     ("sm_75", 512, (2, "threads"))],
+)  # fmt: skip
+def test_a_multiprocessor_has_a_limit_of_threads_and_one_of_blocks(
+    target: str, size: int, expected: tuple[int, str]
+) -> None:
+    text = f"def f(xs: {size}.f32) = xs |> mapThreads(0)(x => x + 1)"
+    rows = _occupancy(generate(check_text(text)["f"].body, "f"), for_target(target), [])
+    assert tuple(value for _, value in rows) == expected
 
 
 @pytest.mark.parametrize(

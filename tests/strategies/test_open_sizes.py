@@ -66,8 +66,9 @@ def definition(name: str) -> Definition:
 @cache
 def compiled(name: str) -> Compiled:
     given, open_ = CASES[name]
+    expected = {size: FIRST[size] for size in open_ if size in FIRST}
     return codegen.compile(
-        definition(name), auto("sm_90a"), sizes=given, runtime=open_, backend="emulate", expected=FIRST
+        definition(name), auto("sm_90a"), sizes=given, runtime=open_, backend="emulate", expected=expected
     )
 
 
@@ -123,7 +124,7 @@ def test_a_call_takes_the_kernels_that_its_rows_allow() -> None:
 def test_rows_and_lengths_of_attention_are_open() -> None:
     made = codegen.compile(
         ATTENTION["attention"], auto("sm_90a"), sizes={"d": 64, "e": 64}, runtime=("m", "n"),
-        backend="emulate", expected=FIRST,
+        backend="emulate", expected={size: FIRST[size] for size in "mn"},
     )  # fmt: skip
     for number, (m, n) in enumerate(((1, 1), (65, 67))):
         right(made, ATTENTION["attention"], {"m": m, "n": n, "d": 64, "e": 64}, number)

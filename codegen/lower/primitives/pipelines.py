@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from codegen.ir import imperative as i
 from codegen.ir.buffers import BARRIERS, MBARRIER, bytes_of
@@ -20,10 +21,11 @@ from codegen.lower.accumulators import check_update
 from codegen.lower.primitives.levels import Element, elements, in_place, start_of, step_of
 from codegen.lower.primitives.loop_rotation import at_index, rotated
 from codegen.lower.primitives.memory import asynchronously, layout_of, stem
-from codegen.lower.primitives.phases import before_phase, buffers, by_phase
+from codegen.lower.primitives.phases import before_phase, by_phase
 from codegen.lower.primitives.prefetch import Halves, halves
-from codegen.lower.primitives.skew import Guard, check_slots, in_two_parts, not_by_roles, skewed_step
+from codegen.lower.primitives.skew import Guard, Order, SkewedLoop, not_by_roles, skewed_step
 from codegen.lower.primitives.skipping import Visited, visited
+from codegen.lower.primitives.turns import Turns
 from codegen.lower.resolve import resolved
 from codegen.lower.translate import (
     Call,
@@ -101,14 +103,14 @@ def _update(translator: Translator, call: Call, value: i.Expression, target: i.A
     def loops(element: Element) -> i.Command:
         whole = Visited(step, element, call.nat("n"))
         found = visited(translator, step, load, whole, call.environment)
-        plain, skewed = skewed_step(found.step)
+        plain, order = skewed_step(found.step)
 
         def updated(loaded: i.Expression) -> i.Command:
             command = step_of(translator, call, plain, (value, loaded), target)
             check_update(resolved(command))
             return command
 
-        return _Pipeline(translator, call, load, found, call.nat("stages"), skewed).run(updated)
+        return _Pipeline(translator, call, load, found, call.nat("stages"), order).run(updated)
 
     return elements(translator, xs, call.environment, loops)
 
@@ -128,7 +130,7 @@ class _Pipeline:
     load: Lambda
     visited: Visited
     stages: Nat
-    skewed: bool = False
+    order: Order = Order.PLAIN
 
     @property
     def count(self) -> Nat:
@@ -145,7 +147,7 @@ class _Pipeline:
             raise TranslationError("R0725", message, self.call.origin, hint)
         if self.call.name == "reduceRoleSplit":
             return self._warp_specialised(loaded, step)
-        if self.skewed:
+        if self.order is not Order.PLAIN:
             raise not_by_roles(self.call.origin)
         return self.visited.around(self._by_all(loaded, step))
 
@@ -373,7 +375,15 @@ class _Pipeline:
             guards.append(Guard(together, wait, i.Arrive(accept_at(empty, this), release=True)))
             setup += [i.InitBarriers(full, stages), i.InitBarriers(empty, stages, consumers)]
             declared += [full, empty]
-        looping = self._skewed_loop(k, use, again, guards) if self.skewed else self._loop(k, use, guards)
+        turns = None
+        if self.order is Order.SKEWED_IN_TURN:
+            earlier = variable(position) + variable(execution)  # an odd number where position - execution is
+            turns = Turns.of(self.translator, consumers, earlier, self.call.origin)
+            setup.append(turns.setup)
+        looping = self._loop(k, use, guards)
+        if self.order is not Order.PLAIN:
+            loop = partial(self._for, k)
+            looping = SkewedLoop(k, count, again, guards, loop, self.call.origin).command(turns)
         whole: i.Command = i.WarpSpecialise(
             i.Elected(i.sequence(*setup)),
             self.visited.around(
@@ -386,6 +396,8 @@ class _Pipeline:
             position,
             self.call.origin,
         )
+        if turns is not None:
+            whole = turns.around(whole, self.call.origin)
         for barriers in reversed(declared):
             whole = i.New(Space.SHARED, barriers.name, type_, whole, self.call.origin, BARRIERS)
         for ring in reversed(rings):
@@ -397,36 +409,6 @@ class _Pipeline:
         for guard in guards:
             step = before_phase(step, guard.rings, guard.wait)
         return self._for(k, self.count, i.sequence(step, *(guard.release for guard in guards)))
-
-    def _skewed_loop(
-        self, k: str, step: i.Command, again: Callable[[], i.Command], guards: Sequence[Guard]
-    ) -> i.Command:
-        """The loop in which a step ends behind the first products of the next one (see `skew`).
-
-        again: translates the step once more, with other names
-        """
-        parts = in_two_parts(step, self.call.origin)
-        first = [guard for guard in guards if not guard.rings.isdisjoint(buffers(parts.early))]
-        last = [guard for guard in guards if not guard.rings.isdisjoint(buffers(parts.late))]
-        check_slots(first, last, self.call.origin)
-        late = i.sequence(*(guard.wait for guard in last), parts.late)
-        waits, releases, ends = (
-            i.sequence(*commands)
-            for commands in (
-                (guard.wait for guard in first),
-                (guard.release for guard in first),
-                (guard.release for guard in last),
-            )
-        )
-        zero, following, end = constant(0), variable(k) + 1, self.count - 1
-        first_step = in_two_parts(again(), self.call.origin).early_with(parts.registers)
-        start = at_index(i.sequence(waits, first_step, releases), k, zero)
-        both = parts.both(at_index(parts.early, k, following), late)
-        body = i.sequence(at_index(waits, k, following), both, at_index(releases, k, following), ends)
-        finish = at_index(i.sequence(parts.only(late), ends), k, end)
-        loop = i.Skip() if end == zero else self._for(k, end, body)
-        whole = i.sequence(start, loop, finish)
-        return parts.around(whole if at_least(self.count, 1) else i.When(zero, self.count, whole))
 
     def _for(self, index: str, count: Nat, body: i.Command) -> i.Command:
         return i.For(index, count, body, role=i.Role.PIPELINE, label=self.call.name, origin=self.call.origin)

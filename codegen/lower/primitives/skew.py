@@ -11,18 +11,20 @@ writes. Registers that Q fills for R, and that are declared in a step, are decla
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from typing import TypeVar
 
 from codegen.ir import imperative as i
-from codegen.lower.primitives.loop_rotation import of_worker
+from codegen.lower.primitives.loop_rotation import at_index, of_worker
 from codegen.lower.primitives.phases import buffers
+from codegen.lower.primitives.turns import Turns
 from codegen.lower.resolve import resolved
 from codegen.lower.translate import Call, Continuation, Translator, continuing
 from rise.errors import TranslationError
 from rise.expr import Expr, Lambda, call
-from rise.nat import variable
+from rise.nat import Nat, at_least, constant, variable
 from rise.source import Origin
 from rise.types import Array, Data, Space
 
@@ -58,33 +60,50 @@ class SkewedStep:
             body = replace(new, body=body)
         return body
 
-    def early_with(self, registers: Sequence[i.New]) -> i.Command:
-        """The first part, which fills other registers."""
-        names = {mine.name: other.name for mine, other in zip(self.registers, registers, strict=True)}
+    def with_registers(self, part: i.Command, registers: Sequence[i.New]) -> i.Command:
+        """A part of the same step, translated again, which fills these registers in place of its own."""
+        names = {other.name: mine.name for mine, other in zip(self.registers, registers, strict=True)}
 
         def renamed(variable_: T) -> T:
             return replace(variable_, name=names.get(variable_.name, variable_.name))
 
-        part = i.rebuild(self.only(self.early), i.Variable, renamed)
-        return i.rebuild(part, i.AcceptVariable, renamed)
+        return i.rebuild(i.rebuild(part, i.Variable, renamed), i.AcceptVariable, renamed)
 
     def only(self, part: i.Command) -> i.Command:
         """One of the parts."""
         return part if self.workers is None else replace(self.workers, body=part)
 
-    def both(self, early: i.Command, late: i.Command) -> i.Command:
-        """The first part of a step, and the second part of the step before: behind the first products."""
-        return self.only(_behind_products(early, late))
+    def both(self, early: i.Command, late: i.Command, turns: Turns | None, number: Nat) -> i.Command:
+        """The first part of a step, and the second part of the step before: behind the first products.
+
+        turns: of warpgroups, which start both one after the other; this is the turn of that number
+        """
+        if turns is None or self.workers is None:
+            return self.only(_behind_products(early, late))
+        index = self.workers.index
+        products = _behind_products(early, i.sequence(late, turns.end(index)))
+        return self.only(i.sequence(turns.begin(index, number), products))
 
 
-def skewed_step(step: Expr) -> tuple[Expr, bool]:
-    """The step without `skewed`, and whether it had it."""
+class Order(Enum):
+    """How a step follows the one before."""
+
+    PLAIN = auto()
+    SKEWED = auto()
+    SKEWED_IN_TURN = auto()  # of warpgroups
+
+
+def skewed_step(step: Expr) -> tuple[Expr, Order]:
+    """The step without `skewed` and `inTurn`, and whether it had them."""
     match step:
         case Lambda(state, Lambda(x, body)):
             match call(body):
                 case "skewed", _, [inner]:
-                    return Lambda(state, Lambda(x, inner), step.origin), True
-    return step, False
+                    order, found = Order.SKEWED, call(inner)
+                    if found is not None and found[0] == "inTurn":
+                        order, (inner,) = Order.SKEWED_IN_TURN, found[2]
+                    return Lambda(state, Lambda(x, inner), step.origin), order
+    return step, Order.PLAIN
 
 
 @continuing("skewed")
@@ -107,6 +126,51 @@ def in_two_parts(step: i.Command, origin: Origin) -> SkewedStep:
         raise TranslationError("R0744", message, origin, HINT)
     _check_independent(split, origin)
     return split if workers is None else _for_all(split, workers)
+
+
+@dataclass(frozen=True)
+class SkewedLoop:
+    """The loop over so many steps in which each ends behind the first products of the next one.
+
+    step:   translates a step, each time with other names
+    guards: of the slots that it uses
+    loop:   over so many steps, of a body
+    """
+
+    k: str
+    count: Nat
+    step: Callable[[], i.Command]
+    guards: Sequence[Guard]
+    loop: Callable[[Nat, i.Command], i.Command]
+    origin: Origin
+
+    def command(self, turns: Turns | None = None) -> i.Command:
+        """P 0 ; Q 0 ; for k < n-1. (P (k+1) ; R k ; Q (k+1)) ; R (n-1)"""
+        parts = in_two_parts(self.step(), self.origin)
+        if turns is not None and parts.workers is None:
+            raise TranslationError("R0747", "this step is not a map over warpgroups", self.origin)
+        first = [guard for guard in self.guards if not guard.rings.isdisjoint(buffers(parts.early))]
+        last = [guard for guard in self.guards if not guard.rings.isdisjoint(buffers(parts.late))]
+        check_slots(first, last, self.origin)
+        late = i.sequence(*(guard.wait for guard in last), parts.late)
+        waits, releases, ends = (
+            i.sequence(*commands)
+            for commands in (
+                (guard.wait for guard in first),
+                (guard.release for guard in first),
+                (guard.release for guard in last),
+            )
+        )
+        k, zero, following, end = self.k, constant(0), variable(self.k) + 1, self.count - 1
+        again = in_two_parts(self.step(), self.origin)
+        renamed = parts.with_registers(again.only(again.early), again.registers)
+        start = at_index(i.sequence(waits, renamed, releases), k, zero)
+        both = parts.both(at_index(parts.early, k, following), late, turns, variable(k))
+        body = i.sequence(at_index(waits, k, following), both, at_index(releases, k, following), ends)
+        finish = at_index(i.sequence(parts.only(late), ends), k, end)
+        loop = i.Skip() if end == zero else self.loop(end, body)
+        whole = i.sequence(start, loop, finish)
+        return parts.around(whole if at_least(self.count, 1) else i.When(zero, self.count, whole))
 
 
 def check_slots(first: Sequence[Guard], last: Sequence[Guard], origin: Origin) -> None:

@@ -77,7 +77,9 @@ async function executeCommand(command, given, next) {
 
 async function start() {
   const command = await python(vscode.window.activeTextEditor?.document.uri);
-  const server = { command, args: ["-P", "-m", "rise.cli", "lsp"] };
+  const modules = vscode.workspace.getConfiguration("rise").get("load") ?? [];
+  const args = ["-P", "-m", "rise.cli", "lsp", ...modules.flatMap((module) => ["--load", module])];
+  const server = { command, args };
   client = new LanguageClient("rise", "RISE", server, {
     documentSelector: [{ language: "rise" }],
     synchronize: { fileEvents: vscode.workspace.createFileSystemWatcher("**/*.rise") },

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from typing import Any, BinaryIO
 
@@ -18,6 +18,7 @@ from rise.depth import deep, too_deep
 from rise.errors import RiseError
 from rise.reported import all_reported
 from rise.requests import Members, malformed
+from strategies.user_defined import imported
 
 Data = dict[str, Any]
 LARGEST = 64 * 2**20  # bytes of a request
@@ -121,11 +122,14 @@ def _too_long(lines: BinaryIO, part: bytes) -> Data:
     return {"id": None, "error": _failure(malformed(f"it has more than {LARGEST} bytes"))}
 
 
-def main() -> None:
+def main(modules: Sequence[str] = ()) -> None:
+    """modules: what programs may need, imported before."""
     answers = sys.stdout.buffer
     with redirect_stdout(sys.stderr):  # what anything else prints is no answer
+        for module in modules:
+            imported(module)
         serve(sys.stdin.buffer, answers)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

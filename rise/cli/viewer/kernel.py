@@ -27,6 +27,9 @@ Data = dict[str, Any]
 WAITING = (i.Barrier, i.Wait, i.WaitBarrier, i.WgmmaWait, i.BulkWait, i.Arrive, i.AwaitPreviousGrid)
 HOTTEST = 12  # lines of a profile that are listed
 ROUNDED = 3  # digits
+# threads and blocks of a multiprocessor at most, where that is not 2048 and 32 (CUDA C++ Programming Guide,
+# technical specifications per compute capability)
+RESIDENT = {"sm_75": (1024, 16)}
 
 
 def kernels(explained: Explained, target: str, profiles: Mapping[str, Profile] | None = None) -> Data:
@@ -116,7 +119,8 @@ def _occupancy(kernel: Kernel, gpu: Gpu | None, used: list[list[Any]]) -> list[l
     if gpu is None:
         return []
     threads = ceil(kernel.launch.threads / 32) * 32
-    limits = {"threads": 2 * gpu.limits.threads // threads}
+    resident, blocks = RESIDENT.get(gpu.target, (2048, 32))
+    limits = {"threads": resident // threads, "blocks": blocks}
     if kernel.launch.shared_bytes:
         limits["shared memory"] = gpu.shared // (kernel.launch.shared_bytes + 1024)
     if used:

@@ -46,9 +46,9 @@ class Editor:
     def wait(self, answer: Coroutine[Any, Any, T]) -> T:
         return self.loop.run_until_complete(asyncio.wait_for(answer, LIMIT))
 
-    def start(self) -> None:
+    def start(self, *options: str) -> None:
         async def start() -> t.InitializeResult:
-            await self.client.start_io(sys.executable, "-m", "rise.cli", "lsp")
+            await self.client.start_io(sys.executable, "-m", "rise.cli", "lsp", *options)
             item = t.ClientCompletionItemOptions(snippet_support=True)
             document = t.TextDocumentClientCapabilities(
                 completion=t.CompletionClientCapabilities(completion_item=item)

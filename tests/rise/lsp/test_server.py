@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from lsprotocol import types as t
@@ -264,6 +265,39 @@ def test_a_definition_runs_as_it_is_in_the_editor(editor: Editor) -> None:
     assert editor.messages == ["\n".join([done["command"], done["output"]])]
     with pytest.raises(JsonRpcException, match="R0209"):
         editor.ask(t.WORKSPACE_EXECUTE_COMMAND, t.ExecuteCommandParams("rise.run", [uri, "gone"]))
+
+
+OWN = """
+import numpy as np
+
+from rise.interpret.value import Leaf, each
+from rise.primitives.declare import declare
+
+declare(
+    "backwards", "{n: Nat, t: DataType} -> n.t -> n.t", "The other way round.",
+    lambda call, xs: each(lambda leaf: Leaf(np.flip(leaf.array, leaf.depth), leaf.depth), xs),
+    group="own", example=("backwards(makeArray(2)(1, 2))", "[2, 1]"),
+)
+"""
+
+
+def test_primitives_of_a_loaded_module_are_known_to_it_and_to_the_processes_it_starts(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "own_for_editors.py").write_text(OWN)
+    editor = Editor(tmp_path)
+    editor.start("--load", str(tmp_path / "own_for_editors.py"))
+    text = "def turned(xs: 8.f32) = xs |> backwards\n// >>> backwards(makeArray(2)(1.0, 2.0))\n"
+    uri = editor.open(text, "own.rise")
+    assert editor.diagnostics(uri) == []
+    assert "backwards" in labels(editor, uri, text, "|> ")
+    perform = t.WORKSPACE_EXECUTE_COMMAND
+    assert editor.ask(perform, t.ExecuteCommandParams(EVALUATE, [uri, 1])) == "[2.0, 1.0] : 2.f32"
+    done = editor.ask(perform, t.ExecuteCommandParams("rise.run", [uri, "turned"]))
+    assert done["status"] == 0 and "result : float32[8]" in done["output"], done["errors"]
+    asked = {"section": "rules", "textDocument": {"uri": uri}, "position": {"line": 0, "character": 25}}
+    assert editor.ask("rise/panel", asked).result.term.type == "8.f32"
+    assert editor.stop() == 0
 
 
 def test_a_text_that_has_no_file_is_served(editor: Editor) -> None:
