@@ -15,10 +15,10 @@ from codegen.execute import execute
 from codegen.ir.kernel import Kernel
 from codegen.pipeline import generate
 from rewrites.result import Failure
-from rise.check.program import Loader, check_expression
-from rise.check.specialise import inputs_of
+from rise.check.program import Loader, Program, check_expression
+from rise.check.specialise import inputs_of, specialise
 from rise.errors import EmulationError, StrategyError
-from rise.expr import Expr
+from rise.expr import Expr, inline
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from rise.pretty import show
@@ -26,7 +26,6 @@ from strategies.matmul.constraints import resources
 from strategies.matmul.schedule import Schedule
 from strategies.matmul.tensor_core import tensor_core
 from strategies.search.problem import Problem
-from tests.codegen.test_fused import program
 from tests.support.examples import EXAMPLES
 from tests.support.products import assert_same
 from tests.support.programs import succeeded
@@ -43,6 +42,16 @@ READS = {
     "transposedResult": 1, "scaled": 1, "rowsAndColumns": 1,
 }  # fmt: skip
 SUM = "(zip(a)(b) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0))"
+
+
+@cache
+def fused() -> Program:
+    return Loader().load(EXAMPLES / "fused.rise").program
+
+
+@cache
+def program(name: str, m: int, n: int, k: int) -> Expr:
+    return data_flow(inline(specialise(fused()[name], {"m": m, "n": n, "k": k})))
 
 
 def several(m: int, n: int, k: int, results: int = 2) -> Expr:
@@ -136,7 +145,7 @@ def test_bytes_and_threads_are_those_of_the_kernel(schedule: dict[str, Any]) -> 
 
 @pytest.mark.parametrize("runtime", [{"m": 1}, {"n": 8, "k": 64}])
 def test_sizes_may_be_open_until_launch(runtime: dict[str, int]) -> None:
-    definition = Loader().load(EXAMPLES / "fused.rise").program["broadcast"]
+    definition = fused()["broadcast"]
     sizes = {name: 72 for name in "mnk" if name not in runtime}
     compiled = codegen.compile(definition, tensor_core(**TURNS), sizes=sizes, runtime=runtime)
     m, n, k = (sizes.get(name, 2 * 64 + unit) for name, unit in (("m", 1), ("n", 8), ("k", 0)))
