@@ -345,6 +345,8 @@ def REDUCTIONS_APART(term: Expr) -> Expr | str:  # noqa: N802  # rules are const
         " |> map(fun((v, w) => v * w - y))))))))",
         "fun(a: 2.3.5.i32 => a |> map(fun(m => m |> map(fun(r => m |> map(fun(s => zip(r)(s)"
         " |> map(fun((x, y) => x * y)) |> reduce(+, 0))))))) |> map(map(map(fun(x => 2 * x)))))",
+        "fun((a: 2.3.5.i32, b: 2.5.6.i32) => zip(a)(b) |> map(fun((m, n) => m |> map(fun(r => transpose(n)"
+        " |> map(fun(c => zip(r)(c) |> map(fun((x, y) => x * y)) |> reduce(+, 0))))) |> map(take(4)))))",
     ),
     "An array of matrices by what an element of each is a function of.",
 )
