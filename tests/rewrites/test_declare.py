@@ -69,6 +69,19 @@ def test_an_unknown_parameter() -> None:
     assert caught.value.message == "the rule `r` has no parameter `m`"
 
 
+def test_an_unknown_parameter_of_a_rule_that_is_not_checked_yet() -> None:
+    """A name that its text does not have is refused at once, and one that is no size when it is used."""
+    sides = "xs |> map(f)", "xs |> split(n) |> map(fun(b => b |> map(f))) |> join"
+    made = rule("r", *sides, deferred=True)
+    with pytest.raises(StrategyError) as caught:
+        made.with_sizes(m=3)
+    assert caught.value.code == "R0603" and not made.declared.checked
+    later = made.with_sizes(f=3)
+    with pytest.raises(StrategyError) as caught:
+        later(check_expression("makeArray(2)(1, 2) |> map(fun(x => x))"))
+    assert caught.value.code == "R0603" and caught.value.message == "the rule `r` has no parameter `f`"
+
+
 def test_parameters_given_one_after_the_other() -> None:
     made = rule("r", "e", "e |> split(m) |> map(fun(r => r |> split(n) |> join)) |> join")
     both = made.with_sizes(m=2).with_sizes(n=3)

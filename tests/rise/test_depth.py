@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import resource
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from rise.depth import FRAMES, deep
+import pytest
+
+from rise.depth import FRAMES, OBJECTS, deep
 
 CALLS = 200
 
@@ -21,6 +24,23 @@ def test_the_limit_is_raised_and_never_lowered() -> None:
             assert sys.getrecursionlimit() == max(limit, FRAMES)
     finally:
         sys.setrecursionlimit(before)
+
+
+@pytest.mark.parametrize("before", [700, 2 * OBJECTS])
+def test_cycles_are_looked_for_rarely_inside_only(before: int) -> None:
+    kept, enabled = gc.get_threshold(), gc.isenabled()
+    try:
+        gc.enable()
+        gc.set_threshold(before, *kept[1:])
+        inside = deep(lambda: (gc.get_threshold()[0], deep(gc.get_threshold)()[0]))()
+        assert inside == (max(before, OBJECTS),) * 2 and gc.get_threshold()[0] == before
+        deep(lambda: gc.set_threshold(900))()
+        assert gc.get_threshold()[0] == 900, "what is set meanwhile stays"
+        gc.disable()
+        assert deep(gc.get_threshold)()[0] == 900, "whoever turns it off wants it so"
+    finally:
+        gc.set_threshold(*kept)
+        (gc.enable if enabled else gc.disable)()
 
 
 def test_a_recursion_asks_for_memory_once() -> None:

@@ -40,6 +40,14 @@ def test_a_node_is_a_frozen_dataclass() -> None:
         Node()  # type: ignore[call-arg]
 
 
+def test_a_changed_node_has_the_other_fields() -> None:
+    node = Node(1)
+    assert changed(node) == node and changed(node, first=2) == Node(2)
+    assert changed(node, second="c", first=3) == Node(3, "c") and node == Node(1)
+    with pytest.raises(TypeError, match="`third`"):
+        changed(node, third=3)
+
+
 def test_a_property_is_computed_once() -> None:
     made.clear()
     node = Node(3)

@@ -43,13 +43,14 @@ def same_location(
     """
     shown = same_workers(use, use, uniform)
     unknown = [w for w in workers if w not in shown]
-    if unknown:  # trying all takes a hundred times as long
-        shown = determined(use, uniform)
-        unknown = [w for w in unknown if w not in shown]
     if not unknown:
         return None
     if _too_many(use):
         return None if views else unknown[0]
+    shown = determined(use, uniform)  # trying all takes ten times as long, and more
+    unknown = [w for w in unknown if w not in shown]
+    if not unknown:
+        return None
     indices = _iterations(use)
     if not all(numbers.size for numbers in indices.values()):
         return None  # the write is never executed
