@@ -213,6 +213,10 @@ class _Kernels:
             if isinstance(separate, Success):
                 return separate
         found = chosen(self.search, closed)
+        single = batched(self.search, closed, single=True) if isinstance(found, str) else None
+        if single is not None:
+            self.made.append(single[0])
+            return self._of_closed(single[1], bound)
         if isinstance(found, str):
             return choice(self._parts(product_stored), lambda part: self._default(part, found))(term)
         self.made.append(found[0])

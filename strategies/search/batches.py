@@ -12,14 +12,17 @@ from strategies.search.choice import Choice, Search
 from strategies.search.space import Point
 
 
-def batched(search: Search, program: Expr) -> tuple[Choice, Success] | None:
-    """The kernel of a closed program that is a batch of small products; None where it is none."""
+def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice, Success] | None:
+    """The kernel of a closed program that is a batch of small products; None where it is none.
+
+    single: also of a batch of one, for which tiles of a matrix are better where there are some
+    """
     body = program
     while isinstance(body, Lambda):
         body = body.body
     found = try_(POINTWISE_EACH)(body)
     sizes = Sizes.of(found.term) if isinstance(found, Success) else None
-    if sizes is None or sizes.batch == 1 or not sizes.are_small:
+    if sizes is None or (sizes.batch == 1 and not single) or not sizes.are_small:
         return None
     plan = sizes.plan()
     if plan.by != THREADS and Family.MMA not in search.gpu.sustained:

@@ -23,6 +23,7 @@ from bench.cluster import connected
 from rise.progress import said, stepwise, watching
 from tests.attack import (
     attention,
+    batches,
     differential,
     files,
     fused,
@@ -56,6 +57,7 @@ ATTACKS = (
     Attack("differential", differential.programs, differential.outcome, count=1700, seconds=60),
     Attack("attention", attention.attentions, attention.outcome, count=400, seconds=120),
     Attack("fused", fused.fused, fused.outcome, count=400, seconds=240),
+    Attack("batches", batches.batches, batches.outcome, count=400, seconds=120),
     Attack("variants", variants.variants, variants.outcome, count=2400, seconds=120),
 )
 

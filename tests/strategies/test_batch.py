@@ -243,6 +243,8 @@ def test_auto_takes_batches_and_leaves_single_matrices() -> None:
     search = Search(for_target("sm_90a"), "sm_90a")
     assert batched(search, products(50, 5, 6, 7)) is not None
     assert batched(search, products(1, 64, 64, 64)) is None
+    alone = products(1, 31, 15, 33, "f32")  # which tensor cores do not take
+    assert [k.point.strategy for k in auto().choice(alone).kernels] == ["batch"]
     assert batched(search, products(50, 64, 192, 64)) is None
 
 
