@@ -37,7 +37,7 @@ from strategies.search.choice import Search
 
 ROOT = Path(__file__).parent.parent
 FUSED = ("examples/fused.rise", "benchmarks/tables/fused.rise", "benchmarks/tables/layouts.rise")
-OTHERS = ("examples/products.rise", "examples/gemm.rise", "examples/batches.rise", "examples/networks.rise")
+OTHERS = ("examples/products.rise", "examples/gemm.rise", "examples/networks.rise")
 ATTENTION = "examples/attention.rise"
 DIVIDED = {"m": 2048, "n": 4096, "k": 1024, "l": 1024, "b": 64, "h": 64, "w": 64, "c": 64, "o": 128}
 RAGGED = {"m": 1000, "n": 1333, "k": 777, "l": 411, "b": 37, "h": 31, "w": 45, "c": 24, "o": 67}

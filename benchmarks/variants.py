@@ -1,17 +1,19 @@
 """Several schedules of one product each, beside what users would call, in one process.
 
-    python benchmarks/variants.py [--out FOLDER] [--jobs 12] [--check] FILE
+    python benchmarks/variants.py [--out FOLDER] [--jobs 12] [--check] [--promoted 256] FILE
 
 A line of the file is what is computed, and with which schedule:
 
     groups 8 4096 7168 128 | tensor_core block=128,256,64 …   g, n, k, rows of a tile; 8192 rows in bf16
+    tiled 8 4096 7168 128 | auto                               of groups of as many whole tiles
     batch 128 f16 | batch rows=32                              n, the type of results; 300 MB in all
     accumulated 8192 | tensor_core block=128,128,32 …          AB + C, sums and C in f32, m = n = k
     … | auto                                                   what is chosen without a schedule
 
 Other processes derive and compile all of them before the first is timed. Each result is compared with
 products in f64, in memory that was filled with NaN. The schedules of one product take turns with the others:
-the best of three medians counts. With `--check` kernels are compiled, for `sm_90a`, and nothing runs.
+the best of three medians counts. With `--check` kernels are compiled, for `sm_90a`, and nothing runs. With
+`--promoted` the copying unit brings so many bytes into the L2 cache at once, where it takes 128 otherwise.
 """
 
 from __future__ import annotations
@@ -32,11 +34,13 @@ from timing import median_ms, write
 import codegen
 import rise
 from codegen.host.program import HostProgram
+from codegen.ir import tensor_maps
 from rise.errors import RiseError
 from rise.shipped import shipped
 from strategies.registry import find
 
 ROWS, BYTES, TURNS = 8192, 300_000_000, 3
+PROMOTIONS = {128: 2, 256: 3}  # as the driver numbers them
 Case = tuple[str, ...]
 Lines = Sequence[tuple[Case, str]]
 Launch = Callable[[], Any]
@@ -66,6 +70,8 @@ def definition(case: Case) -> Any:
     match case:
         case "groups", *_:
             return rise.load(shipped("examples/groups.rise")).groupedProducts
+        case "tiled", *_:
+            return rise.load(shipped("examples/groups.rise")).tiledGroups
         case "batch", _, result:
             return batched.PROGRAMS[batched.NAMES[result]]
         case _:
@@ -77,6 +83,8 @@ def sizes_of(case: Case) -> dict[str, int]:
         case "groups", g, n, k, h:
             tiles = -(-ROWS // int(h)) + int(g)
             return {"t": tiles, "h": int(h), "r": ROWS, "g": int(g), "n": int(n), "k": int(k)}
+        case "tiled", g, n, k, h:
+            return {"t": ROWS // int(h), "h": int(h), "n": int(n), "k": int(k), "g": int(g)}
         case "batch", n, result:
             return {"b": BYTES // (int(n) ** 2 * (4 + batched.WIDTH[result])), "n": int(n)}
         case _:
@@ -108,8 +116,20 @@ class Setting:
         tables = codegen.compile(program.tables, sizes={"t": t, "h": h, "r": r, "g": g}, backend="cuda")
         (tiles, count), owners = tables(where)
         self.inputs: tuple[Any, ...] = (x, w, tiles, count, owners)
-        self.out = torch.empty((r, n), device="cuda", dtype=torch.bfloat16)
-        self.check: Launch = lambda: grouped.check(torch, x, w, offsets.tolist(), self.out)
+        self.of_rows(x, w, where)
+
+    def tiled(self, *_: str) -> None:
+        torch, (t, h, n, k, g) = self.torch, self.sizes.values()
+        x = torch.randn((t * h, k), device="cuda", dtype=torch.bfloat16)
+        w = torch.randn((g, n, k), device="cuda", dtype=torch.bfloat16)
+        groups = torch.arange(t, device="cuda", dtype=torch.int32) * g // t
+        self.inputs = (x, w, groups)
+        self.of_rows(x, w, torch.arange(g + 1, device="cuda", dtype=torch.int32) * (t * h // g))
+
+    def of_rows(self, x: Any, w: Any, where: Any) -> None:
+        torch = self.torch
+        self.out = torch.empty((len(x), w.shape[1]), device="cuda", dtype=torch.bfloat16)
+        self.check: Launch = lambda: grouped.check(torch, x, w, where.tolist(), self.out)
         one, copy = torch.empty_like(self.out), torch.empty_like(w)
         transposed, behind = w.transpose(1, 2), where[1:].contiguous()
         self.others["grouped"] = lambda: torch._grouped_mm(x, transposed, offs=behind)
@@ -183,7 +203,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="a folder for the tables")
     parser.add_argument("--jobs", type=int, default=12, help="processes that compile")
     parser.add_argument("--check", action="store_true", help="compile, and run nothing")
+    parser.add_argument("--promoted", type=int, default=128, choices=PROMOTIONS, help="bytes into L2 at once")
     given = parser.parse_args()
+    tensor_maps.PROMOTE_L2_128 = PROMOTIONS[given.promoted]
     lines = read(given.file.read_text(encoding="utf-8"))
     with ProcessPoolExecutor(given.jobs, get_context("spawn")) as pool:
         kernels = dict(zip(lines, pool.map(built, *zip(*lines, strict=True)), strict=True))
@@ -193,7 +215,7 @@ def main() -> None:
         return
     import torch
 
-    found = [f"# Variants, {torch.cuda.get_device_name()}"]
+    found = [f"# Variants, {given.promoted} bytes at once, {torch.cuda.get_device_name()}"]
     for case, each in groupby(lines, key=lambda line: line[0]):
         found += measured(torch, case, {schedule: kernels[case, schedule] for _, schedule in each})
         torch.cuda.empty_cache()

@@ -37,7 +37,10 @@ from rise.expr import Primitive, inline, subterms  # noqa: E402
 from rise.instructions import INSTRUCTIONS, Family  # noqa: E402
 from rise.normal import data_flow  # noqa: E402
 from rise.pretty import show  # noqa: E402
+from strategies.matmul.schedule import Schedule  # noqa: E402
 from strategies.matmul.tensor_core import tensor_core  # noqa: E402
+from strategies.search.space import Point  # noqa: E402
+from strategies.settings import laws  # noqa: E402
 from strategy_reference import page as strategies  # noqa: E402
 
 SIZES = {"m": 1024, "n": 1024, "k": 1024}
@@ -53,41 +56,25 @@ HOPPER: Mapping[str, Any] = {
     "ping_pong": 2,
     "epilogue": "bulk",
 }
-# parameters of gemm, each of which is compared with the defaults
-SWITCHES: Mapping[str, tuple[dict[str, Any], str]] = {
-    "stages=0": ({"stages": 0}, "Operands are read directly from global memory."),
-    "stages=1": ({"stages": 1}, "Operands go through shared memory, without prefetching."),
-    "padding=0": ({"padding": 0}, "Rows in shared memory are not padded, so columns share banks."),
-    "vector=2": ({"vector": 2}, "A thread copies 4 bytes at once instead of 16."),
-    "load_once=false": ({"load_once": False}, "A fragment of B is loaded again for every fragment of A."),
-    "epilogue=direct": ({"epilogue": "direct"}, "α and β are applied to fragments, which are then stored."),
-    "cp_async=false": (
-        {"cp_async": False},
-        "Tiles are prefetched into registers, and then stored to shared memory.",
-    ),
-    "slice_k=2": (
-        {"slice_k": 2},
-        "Twice as many warps divide each step of k among them; their sums are added.",
-    ),
-    "raster_group=8": ({"raster_group": 8}, "The raster order has groups of eight rows of tiles."),
-    "warp=32,64": ({"warp": (32, 64)}, "Warps have smaller tiles, and a block has more warps."),
-    "fragment=8,32,16": ({"fragment": (8, 32, 16)}, "Instructions of another shape."),
-    "fragment=16,8,16": (
-        {"fragment": (16, 8, 16)},
-        "The shape selects instructions of another family, `mma.sync`.",
-    ),
-    "swizzled=true": (
-        {"swizzled": True},
-        "With `fragment=16,8,16`. Rows of up to 128 bytes are swizzled instead of padded; those of B are longer.",
-    ),
-    "prefetch_fragments=true": (
-        {"prefetch_fragments": True},
-        "With `fragment=16,8,16`. Fragments are loaded while those of the previous step are multiplied.",
-    ),
-    "split_k=2": (
-        {"split_k": 2},
-        "Two blocks divide the sums of a tile, and a second kernel adds the parts.",
-    ),
+# parameters of gemm, each of which is compared with the defaults, and what it changes
+SWITCHES: Mapping[str, str] = {
+    "stages=0": "Operands are read directly from global memory.",
+    "stages=1": "Operands go through shared memory, without prefetching.",
+    "padding=0": "Rows in shared memory are not padded, so columns share banks.",
+    "vector=2": "A thread copies 4 bytes at once instead of 16.",
+    "load_once=false": "A fragment of B is loaded again for every fragment of A.",
+    "epilogue=direct": "α and β are applied to fragments, which are then stored.",
+    "cp_async=false": "Tiles are prefetched into registers, and then stored to shared memory.",
+    "slice_k=2": "Twice as many warps divide each step of k among them; their sums are added.",
+    "raster_group=8": "The raster order has groups of eight rows of tiles.",
+    "warp=32,64": "Warps have smaller tiles, and a block has more warps.",
+    "fragment=8,32,16": "Instructions of another shape.",
+    "fragment=16,8,16": "The shape selects instructions of another family, `mma.sync`.",
+    "swizzled=true": "With `fragment=16,8,16`. Rows of up to 128 bytes are swizzled instead of padded; those of B"
+    " are longer.",
+    "prefetch_fragments=true": "With `fragment=16,8,16`. Fragments are loaded while those of the previous step are"
+    " multiplied.",
+    "split_k=2": "Two blocks divide the sums of a tile, and a second kernel adds the parts.",
 }
 # what a parameter is compared with, if it needs other instructions than the default
 BASES: Mapping[str, dict[str, Any]] = dict.fromkeys(
@@ -283,6 +270,11 @@ def tensor_cores() -> str:
         *_switches(),
         "[hopper-machine.md](hopper-machine.md#from-programs) explains the parameters for Hopper:"
         " `warp_specialised`, `persistent_blocks`, `cluster`, `ping_pong` and `epilogue=bulk`.",
+        "## What parameters ask of each other",
+        "Their laws, as `strategies/matmul/schedule.py` declares them. Where one does not hold, the strategy is"
+        " refused before anything is derived, with this message. What a block has room for is checked next"
+        " ([tuning.md](tuning.md#what-is-legal)), then what instructions and copies require of the program.",
+        _laws(),
     ]) + "\n"  # fmt: skip
 
 
@@ -322,8 +314,8 @@ def _instructions() -> str:
 
 
 def _switches() -> Iterator[str]:
-    for title, (given, meaning) in SWITCHES.items():
-        base = BASES.get(title, {})
+    for title, meaning in SWITCHES.items():
+        base, given = BASES.get(title, {}), dict(Point.read("tensor_core", dict([title.split("=")])).parameters)
         usual = derived("gemm.rise", "gemm", SIZES, **base)
         other = derived("gemm.rise", "gemm", SIZES, **base, **given)
         yield f"### `{title}`"
@@ -334,6 +326,11 @@ def _switches() -> Iterator[str]:
         body = [line for line in lines if not line.startswith(("---", "+++"))]
         shown = body[:24] + ([f"… {len(body) - 24} more lines"] if len(body) > 24 else [])
         yield block("\n".join(shown), "diff")
+
+
+def _laws() -> str:
+    rows = ((law.code, re.sub(r"{[^}]*}", "…", law.reason), law.hint or "") for law in laws(Schedule))
+    return "\n".join(["| code | message | what helps |", "| --- | --- | --- |", *map("| {0[0]} | {0[1]} | {0[2]} |".format, rows)])
 
 
 def _difference(before: Mapping[str, int], after: Mapping[str, int]) -> str:

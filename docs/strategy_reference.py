@@ -20,13 +20,13 @@ from strategies import core, normal_forms, operands, places, registry, rounded
 from strategies.batches import fragments, runs, threads
 from strategies.guided import moves, search
 from strategies.loops import nests, tiling, vectorise
-from strategies.matmul import beside, epilogue, grid, instructions, parts, schedules, split_k, staging, sums
+from strategies.matmul import beside, epilogue, grid, instructions, parts, rest, schedules, split_k, staging, sums
 from strategies.matmul import tiling as tiles
 from strategies.matmul.schedule import MMA_SYNC
 from strategies.matmul.separate import separate_kernels
 
 LOOPS = (strategy, core, places, operands, normal_forms, nests, tiling, vectorise, moves, search, rounded)
-MATMUL = (schedules, sums, tiles, grid, instructions, epilogue, split_k, parts, beside, staging)
+MATMUL = (rest, schedules, sums, tiles, grid, instructions, epilogue, split_k, parts, beside, staging)
 BATCHES = (runs, threads, fragments)
 MODULES = (*LOOPS, *MATMUL, *BATCHES)
 
@@ -72,6 +72,10 @@ BIAS = PRODUCT.replace("B: 64.64.f16)", "B: 64.64.f16, bias: 64.f32)").replace(
     "B |> map(fun(col => zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0)))",
     "zip(B)(bias) |> map(fun((col, c) =>"
     " (zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0)) + c))",
+)
+RESIDUAL = (
+    "fun((A: 64.64.f16, B: 64.64.f16, R: 64.64.f16) => zip(A)(R) |> map(fun((row, rs) => zip(B)(rs) |> map(fun((col, r) =>"
+    " (zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0)) + f32(r))))))"
 )
 SUM_OF_PRODUCTS = (
     "fun((A: 64.48.f16, B: 64.48.f16, C: 64.32.f16, D: 64.32.f16) => zip(A)(C) |> map(fun((r, s) =>"
@@ -231,7 +235,7 @@ EXAMPLES = {
         PRODUCT,
     ),
     "in_whole_tiles": (
-        "in_inputs(in_whole_tiles(Schedule((32, 32, 32), (16, 16), (16, 8, 16)), None, id_,"
+        "in_inputs(in_whole_tiles(Schedule((32, 32, 32), (16, 16), (16, 8, 16)), id_,"
         " lambda result: tile_output(32, 32)))",
         PRODUCT.replace("A: 64", "A: 60"),
     ),
@@ -259,6 +263,11 @@ EXAMPLES = {
         f"in_inputs(mapped({TILES} >> blocks >> persistent(1)) >> of_several_arrays)",
         BATCH,
     ),
+    "arrays_in_groups": (
+        f"in_inputs(mapped({TILES} >> blocks >> persistent(1)) >> of_several_arrays >> arrays_in_groups(2))",
+        BATCH,
+    ),
+    "first_and_rest": (f"in_inputs(first_and_rest(1, mapped({TILES}), mapped({TILES})))", BATCH),
     "persistent": (f"in_inputs({TILES} >> blocks >> clusters(2) >> persistent(1))", PRODUCT),
     "in_turn": (f"in_inputs({TILES} >> blocks >> in_turn(2))", PRODUCT),
     "to_level": (f"in_inputs(products >> {WARPS} >> to_level('to_warps', MAP_WARP))", PRODUCT),
@@ -296,6 +305,11 @@ EXAMPLES = {
         "in_inputs(in_few_instructions)",
         "fun(xss: 4.6.f32 => xss |> map(map(fun(x => f16(x / (1 + exp(-x)))))))",
     ),
+    "tanh_of_scores": (
+        "in_inputs(tanh_of_scores)",
+        "fun(xss: 4.6.f32 => xss |> map(fun(r => r |> map(fun(x => 8 * tanh(x))) |> fun(s => s"
+        " |> reduce(max, -infinity) |> fun(m => s |> map(fun(x => f16(exp(x - m)))))))))",
+    ),
     "operands_swapped": ("in_inputs(operands_swapped(products))", PRODUCT),
     "rows_by_threads": (f"in_inputs(products >> rows_by_threads({COPIES}, Stored(64, True)))", BIAS),
     "over_blocks": (
@@ -313,6 +327,11 @@ EXAMPLES = {
     "copied": (
         f"in_inputs(s.IN_SHARED['copyAsync'][0].with_sizes(p=8) >> copied({COPIES}))",
         "fun(xss: 32.64.f16 => xss)",
+    ),
+    "beside_in_bulk": ("in_inputs(products >> beside_in_bulk)", RESIDUAL),
+    "loaded_ahead": (
+        f"in_inputs(products >> beside_in_bulk >> loaded_ahead({BULK}, slots=1, consumers=1))",
+        RESIDUAL,
     ),
     "specialise": (
         f"in_inputs(products >> {GROUPS} >> stage({BULK}, slots=2) >> specialise(2, consumers=1))",
@@ -392,11 +411,13 @@ SECTIONS |= {
         " rows_reduced at_reductions stored_together"
     ),
     "Phases of products: workers": (
-        "operands_swapped blocks cluster_for_each clusters persistent of_several_arrays in_turn to_level"
+        "operands_swapped blocks cluster_for_each clusters persistent of_several_arrays arrays_in_groups first_and_rest in_turn to_level"
         " to_warps to_warpgroups by_itself"
     ),
-    "Phases of products: memory": "stage copied specialise direct_epilogue shared_epilogue rows_by_threads",
-    "Numbers that are rounded anyway": "by_reciprocals in_few_instructions",
+    "Phases of products: memory": (
+        "stage copied loaded_ahead specialise direct_epilogue beside_in_bulk shared_epilogue rows_by_threads"
+    ),
+    "Numbers that are rounded anyway": "by_reciprocals in_few_instructions tanh_of_scores",
     "Schedules of products": "by_warps hopper",
     "Phases of batches": (
         "several longer staged each_part as_run moved through_shared rows_of_matrices one_map by_threads one_row"

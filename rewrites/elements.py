@@ -35,7 +35,7 @@ from rise.expr import (
 )
 from rise.nat import Nat
 from rise.normal import is_view, simplify
-from rise.types import Array, Data, Index, Pair, Scalar, Type, as_data
+from rise.types import I32, Array, Data, Index, Pair, Scalar, Type, as_data
 
 # what has no elements of its own: an array under these is opened, where others are left as they are
 OPEN = frozenset({"zip", "pair", "generate", "idx", "unzip", "select", "let"})
@@ -285,7 +285,7 @@ class Elements:
             case "select", head, [condition, first, second]:
                 chosen = Primitive(head.declaration, (array_type(xs).element,), head.origin)
                 return self.head(apply(chosen, condition, at(index, first), at(index, second)))
-            case "take", head, [ys] if (earlier := self.taken_earlier(array_type(xs).size, ys)) is not None:
+            case "take", _, [ys] if (earlier := self.taken_earlier(array_type(xs).size, ys)) is not None:
                 return self.element(index, earlier)
             case _ if is_view(xs):
                 return at(index, xs)
@@ -293,7 +293,7 @@ class Elements:
                 raise NotPointwise("an array is neither a map nor a view of others", xs)
 
     def taken_earlier(self, size: Nat, xs: Expr) -> Expr | None:
-        """The first elements of an array, as a function of the first elements of others; None where it is none."""
+        """The first elements of an array, as a function of those of others; None where it is none."""
         xs = self.head(xs)
         match call(xs):
             case "map", _, [Lambda() as function, ys]:
@@ -332,7 +332,7 @@ def over(index: Identifier, element: Expr) -> Expr:
     name = index.name
     if name not in element.free:
         return generated(index, element)
-    selected = [part for part in subterms(element) if selects(part, name)]
+    selected = [part for part in subterms(element) if selects(part, name) and part.free <= element.free]
     first = selected[0] if selected else None
     match call(first) if first is not None else None:
         case "idx", _, [_, xs] if first is element:
@@ -387,6 +387,10 @@ def matrix(row: Identifier, column: Identifier, element: Expr) -> Expr:
         case "idx", _, [Identifier(outer), inner] if outer == row.name and selects(inner, column.name):
             if row.name not in inner.free:
                 return transposed(application(inner)[2][1])
+        case "idx", _, [Identifier(outer), inner] if outer == row.name and row.name not in inner.free:
+            match call(inner):
+                case "take", _, [whole] if selects(whole, column.name):
+                    return first_of(array_type(inner).size, transposed(application(whole)[2][1]))
     return over(row, over(column, element))
 
 
@@ -398,14 +402,17 @@ def replaced(term: Expr, old: Expr, new: Expr) -> Expr:
 
 
 def leaves(term: Expr, indices: Iterable[Identifier]) -> list[Expr]:
-    """The largest views of single numbers or indices that depend on indices, each once."""
+    """The largest views of single numbers or indices that depend on indices, each once.
+
+    A float of a whole number is one, too.
+    """
     found: dict[Expr, None] = {}
     wanted = {index.name for index in indices}
 
     def go(part: Expr) -> None:
         if part.free.isdisjoint(wanted):
             return
-        if isinstance(part.type, Scalar | Index) and is_view(part):
+        if isinstance(part.type, Scalar | Index) and (is_view(part) or _is_converted_number(part)):
             found.setdefault(part)
             return
         for child in _children(part):
@@ -413,6 +420,14 @@ def leaves(term: Expr, indices: Iterable[Identifier]) -> list[Expr]:
 
     go(term)
     return list(found)
+
+
+def _is_converted_number(term: Expr) -> bool:
+    match call(term):
+        case "cast", _, [inner]:
+            return inner.type == I32 and is_view(inner)
+        case _:
+            return False
 
 
 def _children(term: Expr) -> Iterator[Expr]:

@@ -154,7 +154,7 @@ def ON_FRAGMENTS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
         computed_tiles = False
         for leaf, made in p.leaves.items():
             if leaf not in operands:
-                computed_tiles |= p.depends(leaf) != (True, True) or not _in_memory(made)
+                computed_tiles |= p.depends(leaf) != (True, True) or not in_memory(made)
                 operands[leaf] = loaded(matrix(p.row, p.column, leaf), like)
         types = [*(fragment_type(f).element for f in operands.values()), *_numbers(as_data(p.element.type))]
         if (refused := same_places(like, types, computed_tiles)) is not None:
@@ -174,7 +174,7 @@ def ON_FRAGMENTS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
     return simplify(_each_result(p.element, make))
 
 
-def _in_memory(made: Expr) -> bool:
+def in_memory(made: Expr) -> bool:
     """Whether a matrix is a view of one array, of whose memory tiles can be loaded as a whole."""
     return is_view(made) and not any(name in ("zip", "generate", "pair") for name in _primitives(made))
 

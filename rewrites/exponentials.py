@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import reduce
+from math import prod
+
 from rewrites.conditions import SideCondition
 from rewrites.match import Match
+from rewrites.rule import computed
 from rewrites.rule import library_rule as rule
-from rise.expr import Literal, Primitive, subterms
+from rise.expr import Expr, Literal, Primitive, apply, call, subterms
+from rise.types import Scalar
 
 EXP_AS_EXP2 = rule(
     "exp → exp2",
@@ -94,3 +100,58 @@ TANH = rule(
     rounds=True,
     meaning="A hyperbolic tangent without a branch, as exact as numbers close to 1 are.",
 )
+
+
+def _factors(term: Expr) -> Iterator[Expr]:
+    match call(term):
+        case "mul", _, [x, y]:
+            yield from _factors(x)
+            yield from _factors(y)
+        case _:
+            yield term
+
+
+def _is_rounded(term: Expr) -> bool:
+    rounded = ROUNDED | {"reciprocal"}
+    return any(isinstance(part, Primitive) and part.declaration.written in rounded for part in subterms(term))
+
+
+MODERATE = 2.0**32  # literals whose products neither overflow nor vanish, nor do they with what is left
+
+
+@computed(
+    "literal factors as one",
+    "x * c * (d * y) → x * y * (c * d) where c and d are literals, of which the product is one",
+    (
+        "fun(x: f32 => 0.5 * x * (2.0 * reciprocal(1.0 + exp2(x))))",
+        "fun(x: f32 => exp2(-2.0 * (0.75 * x) * 1.5))",
+        "fun((x: f32, y: f32) => 0.25 * exp2(x) * (3.0 * y))",
+    ),
+    "The literals of a product that is rounded anyway, or whose power is taken, are multiplied beforehand.",
+    exact=False,
+)
+def ONE_LITERAL(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
+    match call(term):
+        case "exp2", head, [product]:
+            found = _with_one_literal(product)
+            return found if isinstance(found, str) else apply(head, found, origin=term.origin)
+        case "mul", _, _ if _is_rounded(term):
+            return _with_one_literal(term)
+        case _:
+            return "expected a product that is not exact"
+
+
+def _with_one_literal(term: Expr) -> Expr | str:
+    """A product with the literals among its factors as the last one, unless that is 1."""
+    factors = list(_factors(term))
+    literals = [float(f.value) for f in factors if isinstance(f, Literal)]
+    rest: list[Expr] = [f for f in factors if not isinstance(f, Literal)]
+    if term.type != Scalar("f32") or len(literals) < 2 or not rest:
+        return "expected several literal factors of f32"
+    if not all(1 / MODERATE < abs(value) < MODERATE for value in literals):
+        return "the product of the literals may overflow, or vanish"
+    _, head, _ = call(term)  # type: ignore[misc]  # of several factors
+    value = prod(literals)
+    if value != 1:
+        rest.append(Literal(value, term.type))
+    return reduce(lambda left, right: apply(head, left, right), rest)

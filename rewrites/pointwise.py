@@ -115,7 +115,7 @@ def _of_one_side(row: Identifier, column: Identifier, index: Identifier, body: E
         if sum(used) != 1:
             return None
         sides[used.index(True)].append(leaf)
-    return [first for first, in sides] if [len(side) for side in sides] == [1, 1] else None
+    return [first for (first,) in sides] if [len(side) for side in sides] == [1, 1] else None
 
 
 def _operands(row: Identifier, column: Identifier, body: Expr) -> list[Expr]:
@@ -277,6 +277,9 @@ def mapped_over(function: Lambda, arrays: list[Expr]) -> Expr:
         "fun((c, x) => zip(r)(c) |> map(fun((p, q) => p * q)) |> reduce(+, 0) |> fun(s => s * s + x))))))",
         "fun((a: 3.5.i32, b: 5.4.i32, v: 5.i32) => a |> map(fun(r => transpose(b) |> map(fun(c =>"
         " zip(zip(r)(v))(c) |> map(fun(((p, x), q) => (p - x) * q)) |> reduce(+, 0)))))"
+        " |> map(map(fun(x => 2 * x))))",
+        "fun((a: 3.5.i32, b: 5.6.i32) => a |> map(fun(r => transpose(b) |> map(fun(c =>"
+        " zip(r)(c) |> map(fun((x, y) => x * y)) |> reduce(+, 0))))) |> map(take(4)) |> transpose"
         " |> map(map(fun(x => 2 * x))))",
         "fun((a: 3.5.f16, b: 4.5.f16) => generate(fun(i => generate(fun(j => 1 + (generate(fun(l =>"
         " f32(select(indexToInt(i) < indexToInt(l))(a |> idx(i) |> idx(l))(0)) * f32(b |> idx(j) |> idx(l))))"

@@ -15,3 +15,15 @@ RASTERISE = rule(
     sizes=("q", "g", "c"),
     meaning="The elements of a q*g × c matrix in one list, in groups of g rows, column by column in each.",
 )
+# the same of lists that persistent blocks, or clusters, share out
+RASTERISE_PERSISTENT = tuple(
+    rule(
+        f"{level}, in groups of rows",
+        f"xs |> {level}(d, p)(f)",
+        f"xs |> reorder(q*g*c, {GROUPED}, {BY_ROWS}) |> {level}(d, p)(f)"
+        f" |> reorder(q*g*c, {BY_ROWS}, {GROUPED})",
+        sizes=("d", "p", "q", "g", "c"),
+        meaning="The order in which they take the elements of a q*g × c matrix.",
+    )
+    for level in ("mapBlockPersistent", "mapClusterPersistent")
+)

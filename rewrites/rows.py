@@ -240,7 +240,9 @@ class _Rows:
             columns, kind = constant(1), FragmentKind.COLUMN
             place = Identifier(fresh_name("one", names(leaf)), Index(columns))
         like = Fragment(self.rows, columns, self.depth, as_data(leaf.type), kind)
-        return loaded(matrix(found.row, place, leaf), like)
+        if is_view(leaf):
+            return loaded(matrix(found.row, place, leaf), like)
+        return loaded(generated(found.row, generated(place, leaf)), like)
 
     def repeated(self, column: Expr, columns: Nat) -> Expr:
         type_ = fragment_type(column).element

@@ -7,7 +7,8 @@ Python (`computed`), and gives an instance on which the property test can start.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -50,6 +51,7 @@ from rise.types import Argument, Kind, Unknown, Variable, substitution
 from rise.user_code import place_of_function
 
 Condition = Callable[[Match], str | None]
+IDENTIFIER = re.compile(r"\w+")
 
 
 @filled_at_once
@@ -94,6 +96,10 @@ class Declared:
         self._lock = RLock()
         self._sides: Sides | None = None
 
+    @property
+    def checked(self) -> bool:
+        return self._sides is not None
+
     def sides(self) -> Sides:
         if self._sides is None:
             with self._lock:
@@ -124,7 +130,9 @@ class Rule(Strategy):
 
     @cached_property
     def sides(self) -> Sides:
-        return self.declared.sides()
+        sides = self.declared.sides()
+        self._refuse_unknown(self.given, sides.sizes)
+        return sides
 
     @property
     def lhs(self) -> Expr:
@@ -153,11 +161,22 @@ class Rule(Strategy):
         return code_html(f"{self.left}\n→ {self.right}") + escape(self.meaning)
 
     def with_sizes(self, /, **sizes: int | Nat) -> Rule:
-        """The rule with values for its parameters, `split_join.with_sizes(n=32)`."""
-        unknown = sorted(set(sizes) - set(self.sizes))
+        """The rule with values for its parameters, `split_join.with_sizes(n=32)`.
+
+        A rule that has not been checked yet stays so, if its text has these names.
+        """
+        names = (
+            self.sizes.keys()
+            if self.declared.checked
+            else set(IDENTIFIER.findall(f"{self.left} {self.right}"))
+        )
+        self._refuse_unknown(sizes, names)
+        return replace(self, given={**self.given, **{n: nat(v) for n, v in sizes.items()}})
+
+    def _refuse_unknown(self, given: Iterable[str], names: Container[str]) -> None:
+        unknown = sorted(name for name in given if name not in names)
         if unknown:
             raise StrategyError("R0603", f"the rule `{self.name}` has no parameter `{unknown[0]}`")
-        return replace(self, given={**self.given, **{n: nat(v) for n, v in sizes.items()}})
 
     def _asked(self, constraint: Constraint, match: Match) -> Constraint | None:
         """A constraint of a rule's types on its sizes, for the sizes that were matched."""

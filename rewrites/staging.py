@@ -126,6 +126,12 @@ FIRST_IN_BULK = rule(
     sizes=("b",),
     meaning="Of pairs, the first members.",
 )
+BESIDE_IN_BULK = rule(
+    "beside products in bulk",
+    "x",
+    "x |> bulkCopy",
+    meaning="A matrix is copied to shared memory by the copying unit, in whatever rows.",
+)
 COPY_AHEAD = rule(
     "bulkCopy → bulkCopyRoleSplit",
     "x |> bulkCopy(l)",

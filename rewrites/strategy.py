@@ -106,13 +106,13 @@ def _argument(value: object) -> str:
 class FunctionStrategy(Strategy):
     """The strategy that a function is.
 
-    head:  what a term has to apply, if anything, as for a rule
+    first: what a term has to apply, if anything, as for a rule; or a strategy that says so, once it is asked
     quiet: what `attempt` does, where that costs less than the function
     """
 
     name: str
     function: Rewrite
-    head: Head = None
+    first: Head | Strategy = None
     quiet: Attempt | None = field(default=None, compare=False)
     made: Call | None = field(default=None, compare=False)
 
@@ -129,6 +129,10 @@ class FunctionStrategy(Strategy):
             return Strategy.attempt(self, term)  # a class with slots is another one than `super` finds
         result = self.quiet(term)
         return within(self.title, result) if result is not None and self.is_phase else result
+
+    @property
+    def head(self) -> Head:
+        return head_of(self.first) if isinstance(self.first, Strategy) else self.first
 
     @cached_property
     def is_phase(self) -> bool:
@@ -237,7 +241,7 @@ def seq(*parts: Rewrite) -> Strategy:
             term, steps = result.term, steps + made.steps  # type: ignore[union-attr]  # of a success
         return Success(term, steps)
 
-    return FunctionStrategy("seq", run, head_of(strategies[0]) if strategies else None, quiet)
+    return FunctionStrategy("seq", run, strategies[0] if strategies else None, quiet)
 
 
 @prints_as_call

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rewrites.match import project
-from rewrites.rule import computed, rule
+from rewrites.rule import computed
+from rewrites.rule import library_rule as rule
 from rewrites.typed import array_type, instance
 from rise.errors import RiseError
 from rise.expr import (

@@ -102,6 +102,10 @@ INSTRUCTIONS = (
 )  # fmt: skip
 
 
+# the types of what they multiply
+OPERANDS = frozenset(name for each in INSTRUCTIONS for name in each.operands)
+
+
 def instruction(shape: Shape, operand: str, accumulator: str) -> Instruction | None:
     """The instruction for a product of that shape and those types, or None."""
     for candidate in INSTRUCTIONS:

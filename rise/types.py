@@ -485,6 +485,15 @@ def _leaves(type_: Composite) -> Iterator[Atom | Variable | Unknown]:
                 yield from part.atoms if isinstance(part, Nat) else leaves(part)
 
 
+def scalars(type_: object) -> Iterator[str]:
+    """The names of the scalar types in a type, or in another argument; some may come several times."""
+    if isinstance(type_, Scalar):
+        yield type_.name
+    elif isinstance(type_, Composite):
+        for part in type_.parts:
+            yield from scalars(part)
+
+
 def unknowns(type_: Type) -> Iterator[NatUnknown | Unknown]:
     return (leaf for leaf in leaves(type_) if isinstance(leaf, NatUnknown | Unknown))
 

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from rewrites.maps import LET_INLINE
 from rewrites.memory import IN_GLOBAL
 from rewrites.prologue import INLINE
 from rewrites.result import Failure, Result, Success
-from rewrites.storing import GLOBAL_FIRST
+from rewrites.storing import GLOBAL_FIRST, is_global
 from rise.check.symbolic import RuntimeSize
 from rise.expr import Expr, Identifier, Lambda, call, children, subterms
 from rise.generator import Builds, refusal
+from rise.normal import occurrences
 from strategies.complete import first_incomplete
 from strategies.core import FunctionStrategy, Rewrite, Strategy, choice, normalize, prints_as_call, seq, try_
 from strategies.default import default, lowered
@@ -153,7 +155,7 @@ class _Kernels:
     def _kernel(self, term: Expr) -> Result:
         """One kernel; several where no schedule takes all of it."""
         parts = choice(self._parts(separate_kernels), self._parts(value_stored), self._one)
-        return choice(self._one_pass, seq(normalize(INLINE), parts))(term)
+        return choice(self._one_pass, seq(normalize(choice(INLINE, used_once)), parts))(term)
 
     def _one_pass(self, term: Expr) -> Result:
         closed, bound = closed_over(term, self.inputs)
@@ -249,6 +251,18 @@ def _value_stored(term: Expr) -> Result:
 
 
 value_stored = FunctionStrategy("value_stored", _value_stored)
+
+
+def _used_once(term: Expr) -> Result:
+    """A name for what is used once, outside of functions: its kernel goes on with what is done there."""
+    applied, named = call(term), named_value(term)
+    let = applied is not None and applied[0] == "let" and named is not None and not is_global(named[0])
+    if not let or named is None or occurrences(named[1].body, named[1].parameter.name) != (1, False):
+        return Failure("used_once", term, "no value is used once, outside of functions")
+    return LET_INLINE(term)
+
+
+used_once = FunctionStrategy("used_once", _used_once)
 
 
 def is_pair_of_arrays(term: Expr) -> bool:

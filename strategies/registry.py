@@ -85,10 +85,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Entry:
-    """A named strategy: how it is made, and from what.
-
-    parameters: the dataclass that declares its settings, if one does (`settings.parameters_from`)
-    """
+    """A named strategy: how it is made, and from what; the dataclass that declares its settings, if any."""
 
     name: str
     factory: Callable[..., Strategy]

@@ -31,7 +31,11 @@ NARROW = 2  # bytes of an element that hides how the last digits of f32 were rou
 def _in_few_instructions(term: Expr) -> Strategy:
     if not _is_narrow(term.type):
         return id_
-    return seq(normalize(choice(x.TANH_ADDED, x.ADDED_TO_TANH, x.QUOTIENT)), normalize(x.EXP_AS_EXP2))
+    return seq(
+        normalize(choice(x.TANH_ADDED, x.ADDED_TO_TANH, x.QUOTIENT)),
+        normalize(x.EXP_AS_EXP2),
+        normalize(x.ONE_LITERAL),
+    )
 
 
 def _is_narrow(type_: Type) -> bool:

@@ -77,27 +77,23 @@ class Parameters(Remembers):
         return cls(**{name: values[name] for name in declarations(kind) if name in values})
 
     @property
-    def changes(self) -> dict[str, Any]:
-        """By name, what is not left at its default, and what is always named."""
-        found = {}
-        for name, f in self._declared.items():
-            value = getattr(self, name)
-            if value != f.default or f.metadata.get("always"):
-                found[name] = value
-        return found
+    def values(self) -> dict[str, Any]:
+        kind: Any = type(self)
+        return {name: getattr(self, name) for name in declarations(kind)}
 
     @property
-    def _declared(self) -> Mapping[str, Field[Any]]:
+    def changes(self) -> dict[str, Any]:
+        """By name, what is not left at its default, and what is always named."""
         kind: Any = type(self)
-        return declarations(kind)
+        values = ((f, getattr(self, name)) for name, f in declarations(kind).items())
+        return {f.name: v for f, v in values if v != f.default or f.metadata.get("always")}
 
     def refuse(self, strategy: str) -> None:
         """StrategyError for the first law that does not hold."""
         kind: Any = type(self)
         for law in laws(kind):
             if not law.holds(self):
-                values = {name: getattr(self, name) for name in self._declared}
-                message = f"{strategy}: {law.reason.format_map(values)}"
+                message = f"{strategy}: {law.reason.format_map(self.values)}"
                 raise StrategyError(law.code, message, hint=law.hint)
 
     def __repr__(self) -> str:
@@ -121,22 +117,18 @@ def laws(kind: Any) -> tuple[Law, ...]:
 
 
 def _alone(f: Field[Any], read: Callable[[Any], Any]) -> Iterator[Law]:
-    least, values = f.metadata.get("least"), f.metadata.get("values", ())
+    least, values = f.metadata.get("least"), f.metadata.get("values")
     if least is not None:
-        reason = f"{f.name} is {{{f.name}}}, and must be at least {least}"
-        yield Law(lambda parameters: read(parameters) >= least, reason)
+        yield Law(lambda p: read(p) >= least, f"{f.name} is {{{f.name}}}, and must be at least {least}")
     if values:
         *most, last = (f"`{value}`" for value in values)
         reason = f"{f.name} is `{{{f.name}}}`; it can be {', '.join(most)} or {last}"
-        yield Law(lambda parameters: read(parameters) in values, reason)
+        yield Law(lambda p: read(p) in values, reason)
 
 
 def _of_idle(f: Field[Any], read: Callable[[Any], Any], where: Callable[[Any], bool], why: str) -> Law:
-    return Law(
-        lambda parameters: read(parameters) == f.default or not where(parameters),
-        f"{f.name} changes nothing: {why}",
-        f"leave `{f.name}` out",
-    )
+    reason, hint = f"{f.name} changes nothing: {why}", f"leave `{f.name}` out"
+    return Law(lambda p: read(p) == f.default or not where(p), reason, hint)
 
 
 def documented(kind: Any) -> str:

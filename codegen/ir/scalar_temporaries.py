@@ -157,12 +157,23 @@ class ScalarTemporaries:
         """
         outer, certain = self.guards, self.certain
         self.guards, self.certain = (*outer, condition), facts if certain is None else certain
-        yield
-        self.guards, self.certain = outer, certain
+        try:
+            yield
+        finally:
+            self.guards, self.certain = outer, certain
 
     def enclose(self, make: Callable[[], i.Command]) -> i.Command:
-        """The command, inside the declarations of the temporaries that its construction required."""
-        command = make()
+        """The command, inside the declarations of the temporaries that its construction required.
+
+        Of a construction that fails nothing is left: another one may be tried.
+        """
+        try:
+            return self._declared(make())
+        finally:
+            for part in (self.definitions, self.cache, self.ranges, self.write_guards):
+                part.clear()
+
+    def _declared(self, command: i.Command) -> i.Command:
         data = [
             guard
             for guard in self.write_guards
@@ -172,10 +183,7 @@ class ScalarTemporaries:
         for definition in reversed(self.definitions):
             assigned = i.Assign(i.Access(definition.name, (), definition.type), definition.value)
             command = i.New(Space.LOCAL, definition.name, definition.type, i.sequence(assigned, command))
-        command = _when([guard for guard in self.write_guards if guard not in data], command)
-        for part in (self.definitions, self.cache, self.ranges, self.write_guards):
-            part.clear()
-        return command
+        return _when([guard for guard in self.write_guards if guard not in data], command)
 
 
 def _when(guards: list[tuple[Nat, Nat]], command: i.Command) -> i.Command:

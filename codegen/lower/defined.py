@@ -12,7 +12,7 @@ from dataclasses import replace
 from codegen.ir import imperative as i
 from codegen.lower.paths import Resolver
 from codegen.lower.views import Path
-from rise.nat import Facts, Nat, Operation, variable
+from rise.nat import Facts, Nat, NatVariable, Operation, constant, variable
 from rise.types import Array, Data, Pair
 
 Condition = tuple[Nat, Nat]
@@ -82,11 +82,17 @@ def _first(target: i.Acceptor, view: i.AcceptView, path: Path, facts: Facts) -> 
 
 
 def _ascends(number: Nat, index: str) -> bool:
-    """Whether a number grows with an index, and depends on nothing else: the conditions of first iterations.
+    """Whether a number never falls as an index grows, and depends on nothing else.
 
-    Of the iterations of a persistent block the first ones are executed then, as pipelines count on it.
+    Of the iterations of a persistent block the first ones are executed then, as pipelines count on it. An
+    array behind another one begins with a constant, the number of elements in front of it; one of a single
+    element has no other number.
     """
-    if number == variable(index):
+    first = number.substitute({NatVariable(index): constant(0)})
+    if first.value is None:
+        return False
+    number = number - first
+    if number in (constant(0), variable(index)):
         return True
     match number.terms:
         case ((((Operation("quotient", left, right), 1),), 1),):

@@ -130,10 +130,6 @@ def _matrices(r: Resolver, command: i.LoadFragment, places: Distribution, facts:
     size = element.bytes if isinstance(element, Scalar) else 0
     if family_of(command.fragment) not in (Family.MMA, Family.WGMMA) or size * places.run != 4:
         return None
-    stored = _stored_rows(r, command, size, facts)
-    # ldmatrix with .trans transposes 16-bit elements
-    if stored is None or (stored.are_rows != places.along_row and size != 2):
-        return None
     matrices = quotient(places.registers, constant(places.run)).value or 0
     count = next(c for c in (4, 2, 1) if matrices % c == 0)
     group = r.scalars.fresh("g")
@@ -143,6 +139,13 @@ def _matrices(r: Resolver, command: i.LoadFragment, places: Distribution, facts:
     matrix = count * variable(group) + remainder(quotient(lane, constant(ROWS)), constant(count))
     first_lane = LANES * quotient(variable(holder), constant(LANES))
     row, column = places.at(first_lane, places.run * matrix)
+    stored = _stored_rows(r, command, size, facts)
+    if stored is None and command.fragment.kind is FragmentKind.ACCUMULATOR:
+        at = (simplify(row, inside), simplify(column, inside))
+        stored = _rows_at(r, lambda path, known: r.read(command.tile, path, known), *at, inside)
+    # ldmatrix with .trans transposes 16-bit elements
+    if stored is None or (stored.are_rows != places.along_row and size != 2):
+        return None
     across = remainder(lane, constant(ROWS))
     row, column = (row + across, column) if stored.are_rows else (row, column + across)
     path = (simplify(row, inside), simplify(column, inside))
@@ -207,7 +210,7 @@ def _matrices_out(
     # the number of the warp's first lane
     first = places.at(LANES * quotient(member, constant(LANES)), places.run * matrix)
     row, column = (simplify(n, inside) for n in first)
-    stored = _rows_at(r, command.tile, row, column, inside)
+    stored = _rows_at(r, lambda path, known: r.write(command.tile, path, known), row, column, inside)
     if stored is None:
         return None
     across = remainder(member, constant(ROWS))
@@ -225,23 +228,25 @@ def _matrices_out(
     return i.ParallelFor(i.Level.WARPGROUP_THREAD, 0, MEMBER, constant(HOLDERS[Family.WGMMA]), loop)
 
 
-def _rows_at(r: Resolver, tile: i.Acceptor, row: Nat, column: Nat, facts: Facts) -> _Rows | None:
+def _rows_at(
+    r: Resolver, element: Callable[[Path, Facts], i.Expression], row: Nat, column: Nat, facts: Facts
+) -> _Rows | None:
     """The layout of the 8×8 matrix of 16-bit elements at (row, column), if its rows or columns are aligned.
 
-    None also if it is written under a condition.
+    None also if it is moved under a condition, or computed.
     """
     down, along = "matrix_row", "matrix_column"
     inside = facts.with_range(down, 0, ROWS).with_range(along, 0, ROWS)
     path = tuple(simplify(n, inside) for n in (row + variable(down), column + variable(along)))
-    found: list[i.Access] = []
+    found: list[i.Expression] = []
 
     def probe() -> i.Command:
-        found.append(r.write(tile, path, inside))
+        found.append(element(path, inside))
         return i.Skip()
 
     alone = isinstance(r.scalars.enclose(probe), i.Skip)
     access = found[0]
-    if not alone or access.buffer not in r.shared:
+    if not alone or not isinstance(access, i.Access) or access.buffer not in r.shared:
         return None
     linear = simplify(r.linear(access), inside)
     for name, are_rows in ((along, True), (down, False)):

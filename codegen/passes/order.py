@@ -16,6 +16,7 @@ from codegen.passes.barriers import insert_barriers
 from codegen.passes.common_subexpressions import common_subexpressions, row_starts
 from codegen.passes.distribute import distribute
 from codegen.passes.elect_bulk_stores import elect_bulk_stores
+from codegen.passes.floats_of_indices import floats_of_indices
 from codegen.passes.fuse_fragment_loops import fuse_fragment_loops
 from codegen.passes.hoist_reads import hoist_reads
 from codegen.passes.index_scalars import index_scalars
@@ -226,6 +227,12 @@ INDICES = (
         "A loop whose index is divided is split into two, whose indices are the quotient and remainder.",
         _with_launch(split_loops),
         {"linearise": "it removes the divisions that simplification can remove"},
+    ),
+    Pass(
+        "floats of indices",
+        "The float of an index is that of its part outside of unrolled loops, plus a constant.",
+        _with_launch(floats_of_indices),
+        {"split loops": "the loops that are unrolled have their indices"},
     ),
     Pass(
         "strength reduction",

@@ -20,6 +20,9 @@ loads, then those of these pipelines:
 
     roles(p, (wait ; roles(p', c') ; release))   =   roles((p ; p'), (wait ; c' ; release))
 
+A copy by roles beside a pipeline comes in pieces between the loads of its elements (see `_between`), so that
+it keeps nobody waiting; where there are too few of these, from another warp.
+
 Shared barriers are initialised once, before the split. That may overlap with the previous kernel of the
 stream, since it does not access global memory.
 """
@@ -28,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import TypeGuard
 
 from codegen.ir import imperative as i
@@ -37,7 +41,7 @@ from codegen.passes.analysis.executions import equally_many, with_executions
 from codegen.passes.analysis.fresh import names_of
 from codegen.passes.analysis.in_flight import guarded_copies
 from rise.errors import TranslationError
-from rise.nat import Atom, Nat, NatVariable, constant, quotient, remainder, variable
+from rise.nat import Atom, Nat, NatVariable, at_least, constant, quotient, remainder, variable
 from rise.types import Array, Index, Space
 
 
@@ -58,7 +62,7 @@ def split_roles(function: i.Function) -> i.Function:
     shared = list(_shared(body))
     names = {new.name for new in shared}
     read = frozenset(_read_by_conditions(body))
-    produce = _project(body, lambda roles: _elected(roles.produce, consumers), False, names, read)
+    produce = _paced(_project(body, _elected(consumers), False, names, read))
     consume = _project(body, lambda roles: roles.consume, True, names, read)
     # blocks of the next kernel would only wait until all is loaded
     produce = i.sequence(produce, i.Elected(i.StartNextGrid(), thread=WARPGROUP * consumers))
@@ -142,13 +146,14 @@ def _order_ping_pong(function: i.Function, groups: int) -> i.Command:
     names = names_of(function)
 
     def go(command: i.Command) -> i.Command:
-        if not isinstance(command, i.WarpSpecialise) or _has_roles(command.consume):
+        if not isinstance(command, i.WarpSpecialise) or (command.position and _has_roles(command.consume)):
             return i.with_inner(command, tuple(go(part) for part in i.inner(command)))
         name, p = names.fresh("baton"), variable(command.execution)
         mine, next_ = (i.Access(name, (remainder(p + ahead, groups),), MBARRIER) for ahead in (0, 1))
         phase = quotient(p + groups - 1, groups)
+        pass_on = _when_last if command.position else _when_there
         consume = i.sequence(
-            i.WaitBarrier(mine, remainder(phase + 1, 2)), _when_last(command.consume, i.Arrive(next_))
+            i.WaitBarrier(mine, remainder(phase + 1, 2)), pass_on(go(command.consume), i.Arrive(next_))
         )
         first = i.Access(name, (constant(0),), MBARRIER)
         setup = i.sequence(command.setup, i.Elected(i.InitBarriers(first, constant(groups))))
@@ -171,6 +176,14 @@ def _when_last(consume: i.Command, then: i.Command) -> i.Command:
         then = i.sequence(i.Barrier(i.Scope.WARPGROUP), then)
     last = i.When(count - 1, variable(consume.index) + 1, then)
     return replace(consume, body=_after_last_wait(consume.body, last))
+
+
+def _when_there(consume: i.Command, then: i.Command) -> i.Command:
+    """Inserts `then` where all threads of the warpgroup have waited for a copy by roles."""
+    if not isinstance(consume, i.Sequence) or not isinstance(consume.commands[0], i.WaitBarrier):
+        raise TranslationError("R0799", "internal: a copy by roles is not waited for")
+    wait, *rest = consume.commands
+    return i.sequence(wait, i.Barrier(i.Scope.WARPGROUP), then, *rest)
 
 
 def _waits(command: i.Command) -> bool:
@@ -339,9 +352,60 @@ def _project(
     return i.with_inner(command, tuple(map(project, i.inner(command))))
 
 
-def _elected(produce: i.Command, consumers: int) -> i.Command:
-    """Elects the first thread after the consumers to load."""
-    return i.Elected(produce, thread=WARPGROUP * consumers)
+def _elected(consumers: int) -> Callable[[i.WarpSpecialise], i.Command]:
+    """Elects the first thread after the consumers to load.
+
+    What is copied beside the pipelines has a warp of its own: it waits for another slot than they do.
+    """
+    beside = count()
+
+    def loads(roles: i.WarpSpecialise) -> i.Command:
+        alone = not roles.position and not _has_roles(roles.consume)
+        warp = 1 + next(beside) % (WARPGROUP // WARP - 1) if alone else 0
+        return i.Elected(roles.produce, thread=WARPGROUP * consumers + WARP * warp)
+
+    return loads
+
+
+def _paced(command: i.Command) -> i.Command:
+    """Brings what is copied beside a pipeline in pieces, between the loads of its elements.
+
+    At once, it would keep them waiting. In blocks with several tiles the pieces come with the last elements,
+    so that nobody waits for the slot; with one tile they come early.
+    """
+    command = i.with_inner(command, tuple(map(_paced, i.inner(command))))
+    if not isinstance(command, i.Sequence):
+        return command
+    parts: list[i.Command] = []
+    for part in command.commands:
+        between = _between(parts[-1], part) if parts else None
+        parts[-1:] = [*parts[-1:], part] if between is None else [between]
+    return i.sequence(*parts)
+
+
+def _between(loads: i.Command, copy: i.Command) -> i.Command | None:
+    """for k < n. L k ; W ; for p < c. C p  =  for k < n. (L k ; when(k = s) W ; when(s <= k < s+c) C (k-s))
+
+    None where the pipeline may have fewer elements than the copy has pieces.
+    """
+    match loads, copy:
+        case i.Elected(i.For() as loop), i.Elected(i.Sequence((i.WaitBarrier() as wait, *expected, pieces))):
+            pass
+        case _:
+            return None
+    count = pieces.count.value if isinstance(pieces, i.For) else 1
+    if count is None or not at_least(loop.count, count):
+        return None
+    k, last = variable(loop.index), loop.count - count
+    first = quotient(last, constant(2)) if wait.parity.value is not None else last
+    piece = i.rebuild(pieces.body, Nat, _at(pieces.index, k - first)) if isinstance(pieces, i.For) else pieces
+    started = i.When(k, first + 1, i.sequence(wait, *expected))
+    each = i.When(first, k + 1, i.When(k, first + count, i.sequence(started, piece)))
+    return replace(loads, body=replace(loop, body=i.sequence(loop.body, each)))
+
+
+def _at(name: str, value: Nat) -> Callable[[Nat], Nat]:
+    return lambda n: n.substitute({NatVariable(name): value})
 
 
 def _released_by_all_blocks(roles: i.WarpSpecialise) -> set[str]:

@@ -5,6 +5,9 @@ outside all loops becomes a temporary that outlives kernels. Commands that share
 stay in one kernel; a command that depends on another through global memory goes into a later kernel.
 Independent commands share a kernel if their launch configurations agree, unless they have rings of slots
 with barriers: these keep their shared memory until the kernel ends, so that nothing else could use it.
+Each kernel reads for itself an index that is data:
+
+    new i. i := A[t] ; c ; d   =   (new i. i := A[t] ; c) ; (new i. i := A[t] ; d)      c does not write A
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from codegen.lower.resolve import several_kernels
 from rise.errors import TranslationError
 from rise.nat import Nat, constant
 from rise.source import Note, Origin
-from rise.types import Array, Data, Space
+from rise.types import Array, Data, Index, Space
 
 
 @dataclass(frozen=True)
@@ -57,13 +60,13 @@ class Step:
 
 
 def kernels(function: i.Function) -> Kernels:
-    """The pass; views must be resolved. A program without temporaries is a single kernel."""
+    """The pass; views must be resolved. Without temporaries only rings are in kernels of their own."""
     found: list[i.New] = []
-    steps = list(_steps(function.body, (), found))
-    if not found:
+    clusters = _clusters(_steps(function.body, (), found))
+    if not found and sum(cluster.has_ring for cluster in clusters) < 2:
         return Kernels((function,))
     own, outputs = frozenset(new.name for new in found), frozenset(v.name for v in function.outputs)
-    groups = _groups(_clusters(steps), own, outputs)
+    groups = _groups(clusters, own, outputs)
     variables = [i.Variable(new.name, in_memory(new.type)) for new in found]
     functions = [_kernel(function, group, number, variables) for number, group in enumerate(groups, 1)]
     users = [{v.name for v in (*f.outputs, *f.inputs)} for f in functions]
@@ -85,11 +88,38 @@ def _steps(command: i.Command, around: tuple[i.New, ...], temporaries: list[i.Ne
         case i.New(Space.GLOBAL):
             temporaries.append(command)
             yield from _steps(command.body, around, temporaries)
+        case i.New(_, name, Index(), i.Sequence([i.Assign(i.Access(written, ())) as read, *parts])) if (
+            name == written and not _writes(name, parts)
+        ):
+            for step in _steps(i.sequence(*parts), around, temporaries):
+                again = replace(command, body=i.sequence(read, step.command))
+                yield replace(step, command=again) if _uses(step.command, name) else step
         case i.New():
             yield from _steps(command.body, (*around, command), temporaries)
         case _:
             _refuse_temporaries(command)
             yield Step(command, around)
+
+
+def _writes(name: str, commands: Iterable[i.Command]) -> bool:
+    return any(name in uses(command, frozenset({name}))[1] for command in commands)
+
+
+def _uses(command: i.Command, scalar: str) -> bool:
+    """Whether a command uses the index that a scalar holds, by itself or in other indices and conditions."""
+    return scalar in _variables(command) or any(a.buffer == scalar for a in i.accesses_in(command))
+
+
+def _variables(command: i.Command) -> set[str]:
+    """The names in counts, indices and conditions."""
+    found: set[str] = set()
+
+    def see(size: Nat) -> Nat:
+        found.update(size.variables)
+        return size
+
+    i.rebuild(command, Nat, see)
+    return found
 
 
 def in_memory(type_: Data) -> Data:
@@ -247,15 +277,9 @@ def _maps(function: i.Function, group: Sequence[Step]) -> tuple[i.MapParameter, 
 
 def _sizes(known: Iterable[i.Variable], group: Sequence[Step]) -> set[str]:
     """The run-time sizes that a kernel needs: in counts, indices, and types of buffers."""
-    found: set[str] = set()
-
-    def see(size: Nat) -> Nat:
-        found.update(size.variables)
-        return size
-
     types = {v.name: v.type for v in known}
+    found = {name for step in group for name in _variables(step.command)}
     for step in group:
-        i.rebuild(step.command, Nat, see)
         for command in i.commands(step.command):
             buffers = [types[a.buffer] for a in i.accesses(command) if a.buffer in types]
             inside = [command.type] if isinstance(command, i.New) else []

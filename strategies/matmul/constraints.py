@@ -9,20 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from math import ceil
 
 from rise.errors import StrategyError
 from rise.frozen import filled_at_once
-from strategies.matmul.schedule import Schedule
+from strategies.matmul.schedule import WITHOUT_REST, Schedule
 
 WARP, WARPGROUP = 32, 128
 ROWS_PADDING = 16  # bytes, so that the rows of a fragment start in different banks
 PARTIAL = 4  # bytes of a sum that another kernel adds to others
 PATTERNS = (128, 64, 32)  # bytes of rows that can be swizzled
 PRODUCER = 40  # registers of a thread that only copies
-BARRIERS = 1024  # bytes for the barriers of a ring, up to where swizzled tiles may start
+BARRIERS = 1024  # bytes for the barriers of rings, up to where swizzled tiles may start
+OF_RING = 128  # bytes of those that say which slots are full, or empty, or whose turn it is
 # registers of a thread of a warpgroup besides its accumulators, for addresses, descriptors, the loop: what
 # ptxas counts for a product that is stored as it is
 OTHERS = 26
+DEEPEST = 8  # stages of the tiles that the last matrices of an array have
 
 
 @filled_at_once
@@ -51,6 +54,10 @@ class Limits:
         pool = min(self.registers_of(threads), 248) * threads
         return min(248, (pool - WARPGROUP * PRODUCER) // max(threads - WARPGROUP, 1) // 8 * 8)
 
+    def room(self, s: Schedule, threads: int) -> int:
+        """How many a thread of a schedule that computes can have."""
+        return (self.registers_warp_specialised if s.warp_specialised else self.registers_of)(threads)
+
 
 # the most that any GPU has, which is what `tensor_core` refuses to exceed when it does not know the GPU
 LARGEST = Limits()
@@ -78,6 +85,7 @@ def resources(
     result_bytes: int = 2,
     operands: tuple[int, int] = (1, 1),
     products: int = 1,
+    beside: tuple[int, ...] = (),
 ) -> Resources:
     """What a block of a schedule needs.
 
@@ -86,11 +94,12 @@ def resources(
     result_bytes:  of an element of the result
     operands:      how many tiles of first and of second operands a step loads
     products:      how many products have sums of their own
+    beside:        of the matrices that the epilogue reads, the bytes of an element of each
     """
     lanes = WARPGROUP if s.uses_wgmma else WARP
     producer = WARPGROUP if s.warp_specialised else 0
     accumulators = products * s.warp[0] * s.warp[1] // lanes
-    size = shared_bytes(s, operand_bytes, along_k, result_bytes, operands, products=products)
+    size = shared_bytes(s, operand_bytes, along_k, result_bytes, operands, products=products, beside=beside)
     return Resources(lanes * s.workers + producer, accumulators, size)
 
 
@@ -102,11 +111,13 @@ def shared_bytes(
     operands: tuple[int, int] = (1, 1),
     stages: int | None = None,
     products: int = 1,
+    beside: tuple[int, ...] = (),
 ) -> int:
     """The ring of tiles; or, once it is done with, the sums in f32 for an epilogue through shared memory.
 
     For bulk stores, and for those of rows, each warpgroup has a fragment of the result there. With roles,
-    and where the blocks of a cluster share sums, all that is beside the ring: others load meanwhile.
+    and where the blocks of a cluster share sums, all that is beside the ring: others load meanwhile. Tiles of
+    matrices that are loaded ahead have rings of their own.
 
     stages: in place of those of the schedule
     """
@@ -116,7 +127,8 @@ def shared_bytes(
     stages = s.stages if stages is None else stages
     ring = stages * (first + second)
     if s.uses_wgmma and stages:
-        ring += BARRIERS
+        ring += barriers(s, len(beside) if s.ahead else 0)
+    ring += s.ahead * m * n * sum(beside)
     if s.epilogue in ("bulk", "rows"):
         size = PARTIAL if s.split_k > 1 else result_bytes
         padding = ROWS_PADDING if s.epilogue == "rows" else 0
@@ -124,6 +136,12 @@ def shared_bytes(
         return ring + stored if s.warp_specialised else max(ring, stored)
     sums = products * s.slice_k * m * (n + 8) * 4 if s.epilogue == "shared" else 0
     return ring + sums if s.split_cluster > 1 or s.warp_specialised else max(ring, sums)
+
+
+def barriers(s: Schedule, ahead: int) -> int:
+    """Bytes for the barriers of the ring of operands, and of those of so many matrices."""
+    each = 3 if s.ping_pong > 1 else 2
+    return ceil((1 + ahead) * each * OF_RING / BARRIERS) * BARRIERS
 
 
 def _tile(s: Schedule, outer: int, k: int, size: int, along_k: bool) -> int:
@@ -140,19 +158,16 @@ def check(
     operand_bytes: int = 2,
     along_k: tuple[bool, bool] = (True, True),
     result_bytes: int = 2,
+    beside: tuple[int, ...] = (),
 ) -> Resources:
     """What the schedule needs; StrategyError R0621, by parameter, where that is more than there is."""
-    needed = resources(s, operand_bytes, along_k, result_bytes)
+    needed = resources(s, operand_bytes, along_k, result_bytes, beside=beside)
     if needed.threads > limits.threads:
         _refuse(
             "warp", f"{_shape(s.warp)} makes {needed.threads} threads of a block of {_shape(s.block[:2])}",
             f"{limits.threads} threads", "fewer and larger parts: a larger `warp`",
         )  # fmt: skip
-    room = (
-        limits.registers_warp_specialised(needed.threads)
-        if s.warp_specialised
-        else limits.registers_of(needed.threads)
-    )
+    room = limits.room(s, needed.threads)
     if s.uses_wgmma and needed.registers > room:
         _refuse(
             "warp",
@@ -172,16 +187,27 @@ def check(
         _refuse(
             "stages", f"{s.stages} tiles of {_shape(s.block)} need {needed.shared_bytes} bytes of a block",
             f"{limits.shared_bytes} bytes of shared memory",
-            _fewer(s, limits, operand_bytes, along_k, result_bytes),
+            _fewer(s, limits, operand_bytes, along_k, result_bytes, beside),
         )  # fmt: skip
     for name, blocks in (("cluster", s.cluster), ("split_cluster", s.split_cluster)):
         if blocks > limits.cluster:
             _refuse(name, f"{blocks} blocks", f"at most {limits.cluster} in a cluster", "smaller clusters")
-    if not s.uses_wgmma and s.warp_specialised:
-        _refuse(
-            "warp_specialised", "true needs warpgroups", f"warps for fragment={_shape(s.fragment)}", "64×n×16"
-        )
     return needed
+
+
+def finer(s: Schedule, operand_bytes: int = 2, along_k: tuple[bool, bool] = (True, True)) -> Schedule:
+    """The schedule of the rest, of warpgroups with 64 rows each and as many stages as fit."""
+    _, m, n = s.rest
+    block, fragment = (m, n, s.block[2]), (64, n, s.fragment[2])
+    made = replace(
+        s, rest=WITHOUT_REST, block=block, warp=(64, n), fragment=fragment, ping_pong=1, raster_matrices=1
+    )
+    fit = (
+        stages
+        for stages in range(DEEPEST, 2, -1)
+        if shared_bytes(made, operand_bytes, along_k, stages=stages) <= LARGEST.shared_bytes
+    )
+    return replace(made, stages=next(fit, 2))
 
 
 def check_sizes(s: Schedule, sizes: Mapping[str, int], along_k: tuple[bool, bool] = (True, True)) -> None:
@@ -212,13 +238,19 @@ def pattern(length: int) -> int:
 
 
 def _fewer(
-    s: Schedule, limits: Limits, operand_bytes: int, along_k: tuple[bool, bool], result_bytes: int
+    s: Schedule,
+    limits: Limits,
+    operand_bytes: int,
+    along_k: tuple[bool, bool],
+    result_bytes: int,
+    beside: tuple[int, ...],
 ) -> str:
     """The most stages that fit; where results alone do not, what stores them from registers."""
     for epilogue, words in ((s.epilogue, ""), ("direct", "epilogue=direct ")):
         for stages in range(s.stages, 0, -1):
             smaller = replace(s, stages=stages, epilogue=epilogue)
-            if shared_bytes(smaller, operand_bytes, along_k, result_bytes) <= limits.shared_bytes:
+            size = shared_bytes(smaller, operand_bytes, along_k, result_bytes, beside=beside)
+            if size <= limits.shared_bytes:
                 return f"{words}stages={stages}"
     return "a smaller `block`"
 

@@ -7,17 +7,18 @@ becomes one function of the elements that a lane holds.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import gcd
 
 from rewrites import algorithmic as a
 from rewrites import staging as s
 from rewrites.elements import NotPointwise
-from rewrites.epilogue import ON_FRAGMENTS, THROUGH_SHARED
+from rewrites.epilogue import ON_FRAGMENTS, THROUGH_SHARED, in_memory
 from rewrites.pointwise import Pointwise, pointwise
 from rewrites.tensor import STORED_FRAGMENT
 from rise.expr import Expr
-from rise.types import shape
+from rise.types import Scalar, shape
 from strategies.abstraction import with_parts_abstracted
 from strategies.contiguity import Contiguity, contiguity_of
 from strategies.core import (
@@ -35,11 +36,13 @@ from strategies.core import (
     seq,
     try_,
 )
-from strategies.matmul.products import at_products, is_product
+from strategies.matmul.products import at_parts, at_products, is_product
 from strategies.matmul.staging import TileCopy
-from strategies.matmul.tiling import flatten, fragment_tiles, parts
+from strategies.matmul.tiling import MATRIX, flatten, fragment_tiles, parts
 from strategies.normal_forms import view_inward
 from strategies.places import arguments, mapped
+
+NOTHING_BESIDE = "no matrix in memory is read beside the products: `ahead` changes nothing"
 
 # a tile's function on fragments where lanes know what they hold, through shared memory elsewhere
 on_fragments: Strategy = seq(
@@ -86,6 +89,19 @@ def direct_epilogue(
     )
     only_product = seq(check(is_product, "the result is the product"), product)
     return seq(choice(only_product, with_epilogue), workers, store)
+
+
+def _beside_in_bulk(hidden: Mapping[str, Expr]) -> Strategy:
+    def is_beside(term: Expr) -> bool:
+        sizes, element = shape(term.type)
+        of_numbers = len(sizes) == MATRIX and isinstance(element, Scalar)
+        return of_numbers and term.free.isdisjoint(hidden) and in_memory(term)
+
+    return at_parts(is_beside, "beside_in_bulk", NOTHING_BESIDE, s.BESIDE_IN_BULK)
+
+
+# of a block's tile, every matrix beside the products: the copying unit brings it to shared memory
+beside_in_bulk: Strategy = with_parts_abstracted(is_product, _beside_in_bulk)
 
 
 @prints_as_call

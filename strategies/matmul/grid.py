@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from rewrites import lowering as low
 from rewrites.maps import MAP_LAST_FISSION
+from rewrites.rasterise import RASTERISE_PERSISTENT
+from rewrites.result import Result
 from rewrites.rule import Rule
-from rise.expr import Expr, Primitive, subterms
+from rise.expr import Expr, Primitive, call, subterms
+from rise.nat import Nat
 from strategies.core import (
+    FunctionStrategy,
     Rewrite,
     Strategy,
     all_,
@@ -91,6 +95,31 @@ of_several_arrays: Strategy = recursive(
         low.BLOCKS_OF_ARRAYS, low.CLUSTERS_OF_ARRAYS, seq(MAP_LAST_FISSION, argument(itself))
     ),
 )
+
+
+@prints_as_call
+def arrays_in_groups(count: int) -> Strategy:
+    """Persistent blocks, or clusters, take the elements of so many arrays at a time, in turn.
+
+    before: xs |> map(f) |> join |> mapBlockPersistent(0, p)(g) |> split(c)
+    after:  xs |> map(f) |> join |> reorder(…) |> mapBlockPersistent(0, p)(g) |> reorder(…) |> split(c)
+    """
+
+    def run(term: Expr) -> Result:
+        applied = call(term)
+        if applied is not None and applied[0] == "split" and _is_persistent(applied[2][0]):
+            each = applied[1].arguments[0]
+            if isinstance(each, Nat):
+                rules = (rule.with_sizes(g=count, c=each) for rule in RASTERISE_PERSISTENT)
+                return argument(choice(*rules))(term)
+        return argument(run)(term)
+
+    return FunctionStrategy("arrays_in_groups", run) if count > 1 else id_
+
+
+def _is_persistent(term: Expr) -> bool:
+    applied = call(term)
+    return applied is not None and applied[0] in ("mapBlockPersistent", "mapClusterPersistent")
 
 
 @prints_as_call

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from rewrites.result import Failure, Result, Success
 from rewrites.storing import GLOBAL_FIRST, is_global
 from rise.expr import Expr
@@ -28,6 +30,7 @@ def each_product_kernel(s: Rewrite, otherwise: Rewrite) -> Strategy:
     return FunctionStrategy("each_product_kernel", run)
 
 
+@lru_cache(maxsize=128)
 def has_product(term: Expr) -> bool:
     """Whether there is a product of matrices in a term, once it stands by itself."""
     outlined = seq(view_inward, outline)(term)

@@ -213,10 +213,12 @@ _products = seq(
     normalize(choice(a.SEPARATE_PRODUCT, m.DROP_UNUSED)),
     normalize(choice(PROLOGUE_OF_COLUMNS, PROLOGUE_OF_COLUMNS_SAME, PROLOGUE_OF_ROWS, PROLOGUE_OF_ROWS_SAME)),
 )
+# factors that a sum's terms share stand beside it before these are taken to be operands
+_by_elements = seq(normalize(FACTOR_OF_SUM), POINTWISE)
 # the epilogue becomes a map over them
-outline_matrix = seq(try_(POINTWISE), _products)
+outline_matrix = seq(try_(_by_elements), _products)
 # the same of two matrices of one shape, as a matrix of pairs
-outline = choice(seq(RESULTS, arguments(2, seq(POINTWISE, _products))), outline_matrix)
+outline = choice(seq(RESULTS, arguments(2, seq(_by_elements, _products))), outline_matrix)
 # the prologue of operands becomes a map over them
 separate_prologue = normalize(choice(PROLOGUE, PROLOGUE_SAME, a.MAP_IDENTITY))
 # the prologue of the first operand moves into the product

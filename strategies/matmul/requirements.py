@@ -23,7 +23,7 @@ from strategies.matmul import constraints
 from strategies.matmul.products import Product, is_product, operands
 from strategies.matmul.rounding import row_of
 from strategies.matmul.schedule import Schedule
-from strategies.matmul.staging import WIDEST, TileCopy
+from strategies.matmul.staging import WIDEST, TileCopy, tiles_copied
 from strategies.places import outermost_part
 
 ORDINAL = ("first", "second")
@@ -48,11 +48,15 @@ Check = Callable[["Subject"], Iterator[Refusal]]
 
 @dataclass(frozen=True)
 class Subject:
-    """A matrix around products, outlined; copies: of tiles of operands, if they go through shared memory."""
+    """A matrix around products, outlined."""
 
     term: Expr
     schedule: Schedule
-    copies: TileCopy | None
+
+    @property
+    def copies(self) -> TileCopy | None:
+        """Of tiles of operands, if they go through shared memory."""
+        return tiles_copied(self.schedule)
 
     @property
     def products(self) -> list[Expr]:
@@ -70,11 +74,11 @@ class Subject:
 
 
 @prints_as_call
-def fulfils(schedule: Schedule, copies: TileCopy | None, checks: tuple[Check, ...]) -> Strategy:
+def fulfils(schedule: Schedule, checks: tuple[Check, ...]) -> Strategy:
     """id where the program fulfils all requirements; else a failure with the first that it violates."""
 
     def run(term: Expr) -> Result:
-        subject = Subject(term, schedule, copies)
+        subject = Subject(term, schedule)
         for check in checks:
             for found in check(subject):
                 return Failure("tensor_core", term, found.reason, part=found.part, hint=found.hint)

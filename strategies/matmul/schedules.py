@@ -32,12 +32,14 @@ from strategies.matmul.alignment import aligned_operands, copied
 from strategies.matmul.bulk import stored_in_bulk, stored_in_bulk_transposed, stored_in_rows
 from strategies.matmul.epilogue import (
     Stored,
+    beside_in_bulk,
     direct_epilogue,
     kept_shared,
     rows_by_threads,
     shared_epilogue,
 )
 from strategies.matmul.grid import (
+    arrays_in_groups,
     blocks,
     by_itself,
     cluster_for_each,
@@ -78,7 +80,7 @@ from strategies.matmul.requirements import PROGRAMS, TILES, fulfils
 from strategies.matmul.rounding import rounded_up
 from strategies.matmul.schedule import HOPPER, WMMA, Schedule
 from strategies.matmul.split_k import over_cluster
-from strategies.matmul.staging import TileCopy, copies_of, specialise, stage
+from strategies.matmul.staging import copies_of, loaded_ahead, specialise, stage, tiles_copied
 from strategies.matmul.sums import in_one_sum
 from strategies.matmul.tiling import in_tile, raster, tile_output, tile_reduction, tupled
 from strategies.normal_forms import view_inward
@@ -125,18 +127,19 @@ def operands_named(s: Rewrite) -> Strategy:
 
 
 @prints_as_call
-def of_matrices(s: Rewrite, cluster: int = 1) -> Strategy:
+def of_matrices(s: Rewrite, cluster: int = 1, together: int = 1) -> Strategy:
     """s for the matrix that a program computes, for each of an array of matrices, or of a pair of them.
 
     before: zip(As)(Bs) |> map((A, B) => A·B)
     after:  zip(As)(Bs) |> mapBlock(2)((A, B) => s(A·B)), or s's persistent blocks compute all tiles
     """
     in_grid = seq(check(lambda _: cluster == 1, "of_matrices", NO_CLUSTERS), low.MAP_BLOCK.with_sizes(d=2))
+    listed = seq(of_several_arrays, arrays_in_groups(together))
     batch = seq(
         check(lambda term: rank(term) == 3, "of_matrices", NO_MATRIX),
         try_(POINTWISE_EACH),
         mapped(s),
-        depending(lambda term: of_several_arrays if contains(is_persistent)(term) else in_grid),
+        depending(lambda term: listed if contains(is_persistent)(term) else in_grid),
     )
     several = seq(
         choice(check(in_two_arrays, "of_matrices", "one array is stored"), RESULTS), arguments(2, s)
@@ -184,26 +187,21 @@ def to_kernels(
 
 
 @prints_as_call
-def in_whole_tiles(
-    needs: Schedule, copies: TileCopy | None, operands: Rewrite, tiles: Callable[[Stored], Rewrite]
-) -> Strategy:
+def in_whole_tiles(s: Schedule, operands: Rewrite, tiles: Callable[[Stored], Rewrite]) -> Strategy:
     """What is around the tiles of a schedule: products found, requirements checked, sizes rounded up.
 
     before: A·B, where tiles need not divide the matrices
     after:  tiles(A·B with zeros behind the ends of A and B), without what zeros add
 
-    needs:    what is predicted and checked before anything is derived; whether operands are swapped
-    copies:   how tiles of operands are copied, if they are
+    s:        what is checked before anything is derived; whether operands are swapped
     operands: how functions of operands' elements are separated from products
     tiles:    the phases for a matrix of whole tiles, from what is known of the result
     """
     named = check(contains(is_product), "products", NO_PRODUCT)
-    whole = depending(lambda term: rounded_up(needs.whole, copies, tiles(Stored.of(term))))
-    schedule = seq(
-        products, fulfils(needs, copies, PROGRAMS), operands, named, fulfils(needs, copies, TILES), whole
-    )
-    oriented = operands_swapped(schedule) if needs.swap_operands else schedule
-    return of_matrices(oriented, max(needs.cluster, needs.split_cluster))
+    whole = depending(lambda term: rounded_up(s.whole, tiles_copied(s), tiles(Stored.of(term))))
+    schedule = seq(products, fulfils(s, PROGRAMS), operands, named, fulfils(s, TILES), whole)
+    oriented = operands_swapped(schedule) if s.swap_operands else schedule
+    return of_matrices(oriented, max(s.cluster, s.split_cluster), s.raster_matrices)
 
 
 @prints_as_call
@@ -235,7 +233,7 @@ def by_warps(s: Schedule = WMMA) -> Strategy:
     kept = sliced(k, s.slice_k, s.warp, s.fragment, loads, to_warps) if s.slice_k > 1 else whole
     direct = direct_epilogue(sums, s.warp, s.fragment, to_warps)
     return in_whole_tiles(
-        s, copies if s.stages else None, separate_prologue,
+        s, separate_prologue,
         lambda result: seq(
             operands_named(seq(
                 tile_output(m, n, in_list=s.raster_group > 0),
@@ -260,6 +258,7 @@ def hopper(s: Schedule = HOPPER) -> Strategy:
     s: the parameters of `tensor_core`: HOPPER of `schedule`, or changed ones
     """
     (m, n, k), copies = s.block, copies_of(s)
+    consumers = (m // s.warp[0]) * (n // s.warp[1])
     workers = by_itself if s.ping_pong > 1 else to_warpgroups
     loads = load_first if s.load_once else load_each
     sums = seq(tile_reduction(k), warp_tiles(*s.warp), tensorise(s.fragment), accumulate_fragments, loads)
@@ -276,10 +275,11 @@ def hopper(s: Schedule = HOPPER) -> Strategy:
         if s.epilogue == "shared":
             return shared_epilogue(kept, copies, result)
         store = {"bulk": in_bulk, "rows": stored_in_rows(result.row)}.get(s.epilogue, id_)
-        return direct_epilogue(sums, s.warp, s.fragment, workers, store)
+        finished = direct_epilogue(sums, s.warp, s.fragment, workers, store)
+        return seq(beside_in_bulk, finished) if s.ahead else finished
 
     return in_whole_tiles(
-        s, copies, seq(in_one_sum(k), operands_in_bulk),
+        s, seq(in_one_sum(k), operands_in_bulk),
         lambda result: seq(
             operands_named(seq(
                 tile_output(m, n, in_list=s.raster_group > 0),
@@ -288,8 +288,9 @@ def hopper(s: Schedule = HOPPER) -> Strategy:
                 cluster_for_each if s.split_cluster > 1 else each,
                 tupled,
             )),
+            loaded_ahead(copies, s.ahead, consumers),
             stage(copies, s.stages),
-            specialise(s.stages, (m // s.warp[0]) * (n // s.warp[1])) if s.warp_specialised else id_,
+            specialise(s.stages, consumers) if s.warp_specialised else id_,
             bring_prologue,
         ),
     )  # fmt: skip

@@ -6,11 +6,13 @@ product) reads the product from global memory, so a kernel ends there.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from rewrites.algorithmic import MAP_FUSION
 from rewrites.beside import beside
 from rewrites.memory import IN_GLOBAL
 from rewrites.result import Failure, Result, Success
-from rewrites.storing import is_global
+from rewrites.storing import EACH_STORED, GLOBAL_FIRST, is_global
 from rewrites.sums import DIFFERENCE_AS_SUM
 from rewrites.views import TRANSPOSE_PAIR
 from rise.expr import Expr, Primitive, application, call, children, closed_parts, subterms
@@ -26,6 +28,7 @@ from strategies.core import (
     check,
     choice,
     depending,
+    normalize,
     prints_as_call,
     seq,
     top_down,
@@ -48,7 +51,7 @@ from strategies.matmul.products import (
 from strategies.matmul.requirements import scattered_part
 from strategies.matmul.staging import WIDEST
 from strategies.normal_forms import view_inward
-from strategies.places import arguments, computes
+from strategies.places import arguments, computes, mapped
 
 NAME = "separate_kernels"
 ACROSS = 2  # bytes of numbers that warpgroups read across k, too
@@ -76,7 +79,7 @@ def _result(term: Expr) -> Result:
     """The largest part that one kernel computes, where the rest takes loops."""
 
     def complete(part: Expr) -> bool:
-        inside = part is not term and isinstance(part.type, Array)
+        inside = part is not term and isinstance(part.type, Array) and not is_zip(part)
         return inside and not is_view_of_data(part) and is_one_kernel(part)
 
     part = None if is_one_kernel(term) else next(filter(complete, closed_parts(term)), None)
@@ -87,10 +90,8 @@ def _reduction(term: Expr) -> Result:
     """An array that takes loops to compute and no product: the norms of rows beside a product of them."""
 
     def complete(part: Expr) -> bool:
-        inside = part is not term and isinstance(part.type, Array)
-        applied = call(part)
-        beside = applied is not None and applied[0] == "zip"
-        takes_loops = inside and not beside and not is_view_of_data(part) and not is_expression(part)
+        inside = part is not term and isinstance(part.type, Array) and not is_zip(part)
+        takes_loops = inside and not is_view_of_data(part) and not is_expression(part)
         return takes_loops and not has_product(part)
 
     beside = isinstance(term.type, Array) and not is_one_kernel(term) and has_product(term)
@@ -98,6 +99,13 @@ def _reduction(term: Expr) -> Result:
     return _stored(term, part, "no loops are beside a product")
 
 
+def is_zip(term: Expr) -> bool:
+    """Whether a term is arrays beside each other, each of which is stored by itself."""
+    applied = call(term)
+    return applied is not None and applied[0] == "zip"
+
+
+@lru_cache(maxsize=128)  # each way to cut a program asks it of the same parts
 def is_one_kernel(term: Expr) -> bool:
     """Whether all loops of a term are products, once these are matrices, or reduce the rows of such."""
     if not is_array_of_sums(term) or reads_a_result(term):
@@ -171,6 +179,17 @@ def _stored(term: Expr, part: Expr | None, reason: str) -> Result:
     return stored(part)(term) if part is not None else Failure(NAME, term, reason)
 
 
+@prints_as_call
+def of_each(s: Strategy) -> Strategy:
+    """s; where it fails, s for the elements of an array, and what it stores of one is stored of all.
+
+    before: xs |> map(x => A·B)
+    after:  zip(xs |> map(x => A) |> toMem(Global))(xs) |> map((A, x) => A·B), where s stores A
+    """
+    first = check(lambda term: isinstance(GLOBAL_FIRST(term), Success), "of_each", "it is not stored before")
+    return choice(s, seq(view_inward, mapped(s), normalize(EACH_STORED), first))
+
+
 # the reductions of an operand's rows that scale rows of the product
 rows_stored = seq(
     view_inward,
@@ -187,7 +206,9 @@ separate_kernels = choice(
     seq(view_inward, outline, FunctionStrategy("_operand", _operand)),
 )
 # the operands that are computed point by point, or turned, each by a kernel before
-operands_stored = seq(view_inward, outline, separate_prologue, FunctionStrategy("_computed", _computed))
+operands_stored = of_each(
+    seq(view_inward, outline, separate_prologue, FunctionStrategy("_computed", _computed))
+)
 # products that are taken off others are added, with operands that kernels before negate
 differences_stored = seq(
     view_inward,
@@ -197,7 +218,7 @@ differences_stored = seq(
     ),
 )
 # the first product alone, where no schedule takes it together with what is done with it
-product_stored = seq(view_inward, outline, FunctionStrategy("_first_product", _first_product))
+product_stored = of_each(seq(view_inward, outline, FunctionStrategy("_first_product", _first_product)))
 
 
 def pointwise(term: Expr) -> bool:

@@ -89,6 +89,11 @@ def copies_of(s: Schedule) -> TileCopy:
     return TileCopy(threads, s.vector, s.padding, s.cp_async, s.swizzled, bulk=s.uses_wgmma)
 
 
+def tiles_copied(s: Schedule) -> TileCopy | None:
+    """How tiles of operands are copied, if they are."""
+    return copies_of(s) if s.stages else None
+
+
 def _by_columns(tile: Known) -> bool:
     """Whether the columns of a tile are contiguous."""
     return isinstance(tile, Contiguity) and tile.dimensions == (True, False)
@@ -182,6 +187,30 @@ def specialise(slots: int, consumers: int, producers: int = 1) -> Strategy:
     after:  xs |> reduceRoleSplit(slots, producers, consumers)(load, compute, 0)
     """
     return everywhere(low.WARP_SPECIALISE.with_sizes(s=slots, p=producers, c=consumers))
+
+
+@prints_as_call
+def loaded_ahead(copies: TileCopy, slots: int, consumers: int) -> Strategy:
+    """Matrices that an epilogue reads, by the warpgroup that loads, into a ring of so many slots over tiles.
+
+    before: x |> bulkCopy(l)
+    after:  x |> bulkCopyRoleSplit(slots, 1, consumers, swizzled(128)), or in panels as wide as a pattern
+    """
+
+    def make(term: Expr, context: Context) -> Strategy:
+        match call(term):
+            case _, _, [matrix]:
+                copied = _in_bulk(copies, contiguity_of(matrix, context), term.type)
+                return seq(copied, top_down(s.COPY_AHEAD.with_sizes(s=slots, p=1, c=consumers)))
+            case _:
+                return fail
+
+    return in_context(_is_bulk_copy, make, {}) if slots else id_
+
+
+def _is_bulk_copy(term: Expr) -> bool:
+    applied = call(term)
+    return applied is not None and applied[0] == "bulkCopy" and len(applied[2]) == 1
 
 
 @prints_as_call

@@ -13,10 +13,10 @@ from strategies.core import FunctionStrategy, Rewrite, Strategy
 from strategies.matmul import constraints
 from strategies.matmul.beside import rows_reduced
 from strategies.matmul.requirements import PROGRAMS, fulfils
-from strategies.matmul.schedule import Schedule
+from strategies.matmul.rest import first_and_rest
+from strategies.matmul.schedule import WITHOUT_REST, Schedule
 from strategies.matmul.schedules import by_warps, hopper, to_kernels
 from strategies.matmul.split_k import over_blocks
-from strategies.matmul.staging import copies_of
 from strategies.matmul.tiling import in_tiles
 from strategies.settings import parameters_from
 
@@ -29,16 +29,20 @@ def tensor_core(s: Schedule) -> Strategy:
 
     Tiles need not divide the matrices: then longer ones are multiplied, with zeros behind their ends.
     """
-    constraints.check(s, operand_bytes=1 if s.fragment[2] == 32 else 2)
+    operand_bytes = 1 if s.fragment[2] == 32 else 2
+    constraints.check(s, operand_bytes=operand_bytes)
+    if s.rest != WITHOUT_REST:
+        constraints.check(constraints.finer(s), operand_bytes=operand_bytes)
     composed = cache(lambda: _composed(s))  # a search makes a thousand strategies, and applies a few
     return FunctionStrategy("tensor_core", lambda term: composed()(term))
 
 
 def _composed(s: Schedule) -> Rewrite:
     whole = hopper(s) if s.uses_wgmma else by_warps(s)
+    if s.rest != WITHOUT_REST:
+        whole = first_and_rest(s.rest[0], whole, hopper(constraints.finer(s)))
     if s.split_k > 1:
-        legal = fulfils(s, copies_of(s) if s.stages else None, PROGRAMS)
-        whole = over_blocks(s.split_k, s.block[2], legal, whole, in_tiles)
+        whole = over_blocks(s.split_k, s.block[2], fulfils(s, PROGRAMS), whole, in_tiles)
     m, n, k = s.block
     rows = partial(rows_reduced, s.fragment[1], s.whole[1], swapped=s.swap_operands)
     m, n = (n, m) if s.swap_operands else (m, n)

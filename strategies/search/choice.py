@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import inf
 
 from rewrites.result import Failure, Success
 from rise.errors import RiseError, StrategyError
-from rise.expr import Expr
+from rise.expr import Expr, Identifier, Primitive, subterms
 from rise.generator import Builds
+from rise.instructions import OPERANDS
 from rise.progress import stepwise
+from rise.types import scalars
 from strategies.registry import find
 from strategies.search.cost import BOUNDARY
 from strategies.search.hardware import Gpu
@@ -135,7 +138,7 @@ def _best(search: Search, problem: Problem) -> Ranked | None:
 
 
 def _faster_behind_a_kernel(search: Search, last: Problem, copied: int, cycles: float) -> bool:
-    """Whether a kernel, and one before it that reads and writes so many bytes, take less than that."""
+    """Whether a kernel and one before it, which reads and writes so many bytes, take fewer cycles."""
     left = cycles - BOUNDARY - 2 * copied / search.gpu.dram_rate
     return has_faster(search.strategy, last, search.gpu, left)
 
@@ -165,7 +168,8 @@ Found = tuple[Point, str, Success]
 
 def _modelled(search: Search, problem: Problem, term: Expr) -> tuple[Found | None, Trials]:
     """The first of what the cost model ranks that is a kernel, with its place; and those before it."""
-    trials = Trials(candidates(search.strategy, problem, search.gpu, FIRST), problem)
+    there = multiplies(term)
+    trials = Trials(candidates(search.strategy, problem, search.gpu, FIRST) if there else (), problem)
     for number, one in stepwise("candidate", _numbered(trials), TRIED):
         result = search.attempt(one.point, term)
         if isinstance(result, Success):
@@ -175,6 +179,19 @@ def _modelled(search: Search, problem: Problem, term: Expr) -> tuple[Found | Non
             return (one.point, f"{place} by the cost model, {expected}", result), trials
         trials.refuse(one, reason(result))
     return None, trials
+
+
+def multiplies(program: Expr) -> bool:
+    """Whether an instruction may multiply numbers of a program: some have a type of operands of one.
+
+    No rule makes numbers of another type, so without one every candidate would be derived in vain.
+    """
+    given: Iterator[object] = itertools.chain.from_iterable(
+        part.arguments if isinstance(part, Primitive) else (part.type,)
+        for part in subterms(program)
+        if isinstance(part, Primitive | Identifier)
+    )
+    return not OPERANDS.isdisjoint(name for type_ in given for name in scalars(type_))
 
 
 def _numbered(trials: Trials) -> Iterator[tuple[int, Ranked]]:

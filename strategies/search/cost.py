@@ -7,25 +7,27 @@ for sm_90), with the time that copies take added and the rates of `hardware`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from math import ceil
 
 from rise.frozen import filled_at_once
 from rise.instructions import Family, family
-from strategies.matmul.constraints import PARTIAL, PATTERNS, panel, resources
-from strategies.matmul.schedule import Schedule
+from strategies.matmul.constraints import PARTIAL, PATTERNS, finer, panel, resources
+from strategies.matmul.schedule import WITHOUT_REST, Schedule
 from strategies.search.hardware import Gpu
 from strategies.search.problem import Problem
 
 SECOND_KERNEL = 7500  # cycles: the sums of slices leave one kernel and enter the next; measured
 # cycles from the end of a kernel to the products of the next, which is launched early; measured
 BOUNDARY = 4000
+EMPTY = 6000  # cycles that a second kernel takes, were there nothing left for it to do; measured
 # of a tile's time, where blocks of a cluster wait for each other: of two, and of more with several tiles each
 SYNCHRONISATION, OF_MANY = 0.01, 0.3
 # cycles: the blocks of a cluster start together, and none ends before the others; measured
 TOGETHER = 1500
 MEETING = 2000  # cycles: blocks that share sums wait for the last of them, twice; measured
+EXPOSED = 0.3  # of the time that it takes to read a matrix, where it is loaded ahead: measured
 BETWEEN = 1.6  # slow-down of memory where an operand of the epilogue is read between writes
 AT_ONCE = 1.4  # the same, where all warpgroups do so at once and results leave a cache so FILLED: measured
 FILLED = 2 / 3
@@ -44,7 +46,8 @@ LOW = 1.06  # times as long, for warpgroups with a tile each of only 64 rows
 WIDEST = 16  # bytes of which rows that bulk copies take are multiples
 SOFT = 4  # the power of the soft maximum
 ROUNDED = 1e-9  # more than roundings change of a cost
-CHOSEN = 1.5  # times as long, where data choose the matrices of tiles: measured
+# times as long, where data choose the matrices of tiles: one by one, and several in raster order; measured
+CHOSEN, IN_ORDER = 1.6, 1.15
 TENSOR_CORES = 4  # of a multiprocessor
 # cycles of a multiprocessor for each 16-bit result that is stored by itself: by the threads of a warp next to
 # each other in a row, or by the lanes that have it in a fragment; measured
@@ -89,7 +92,8 @@ def waves(p: Problem, s: Schedule, gpu: Gpu) -> int:
 
 def rounds(p: Problem, s: Schedule, gpu: Gpu) -> float:
     """The same, or what it is in the mean where data say how many tiles there are, about so many."""
-    return tiles(p, s) / workers(s, gpu) + 1 / 2 if p.scattered else waves(p, s, gpu)
+    known = not p.scattered or s.rest != WITHOUT_REST
+    return waves(p, s, gpu) if known else tiles(p, s) / workers(s, gpu) + 1 / 2
 
 
 def workers(s: Schedule, gpu: Gpu) -> int:
@@ -194,7 +198,7 @@ def l2_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     asked = sum(part * requests(p, s, index) for index, part in enumerate(parts))
     line = max(REQUEST, busy(p, s, gpu) * LINE / gpu.l2_rate)
     cycles = depth(p, s) * max(moved / port(p, s, gpu), line * asked)
-    return cycles * (CHOSEN if p.scattered else 1)
+    return cycles * (1 if not p.scattered else IN_ORDER if s.raster_matrices > 1 else CHOSEN)
 
 
 def port(p: Problem, s: Schedule, gpu: Gpu) -> float:
@@ -212,7 +216,7 @@ def computed_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     """Of threads that load operands, compute them and store them, which no asynchronous copy does."""
     if not p.computed:
         return 0.0
-    needed = resources(s, p.operand_bytes, p.along_k, p.result_bytes)
+    needed = resources(s, p.operand_bytes, p.along_k, p.result_bytes, beside=p.beside)
     part = (s.block[0] + s.block[1]) * s.block[2] * p.operand_bytes / needed.threads
     steps = depth(p, s) / s.block[2]
     return steps * (COMPUTED_STEP + COMPUTED_BYTE * part) / resident(p, s, gpu)
@@ -221,7 +225,7 @@ def computed_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 @of_one_schedule
 def resident(p: Problem, s: Schedule, gpu: Gpu) -> int:
     """Blocks that share a multiprocessor, as far as there are so many."""
-    needed = resources(s, p.operand_bytes, p.along_k, p.result_bytes)
+    needed = resources(s, p.operand_bytes, p.along_k, p.result_bytes, beside=p.beside)
     registers = min(gpu.limits.thread_registers, 8 + 2 * needed.accumulators) * needed.threads
     fit = min(
         gpu.shared // max(needed.shared_bytes + 1024, 1), gpu.limits.registers // registers,
@@ -241,12 +245,23 @@ def epilogue_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     each = {"shared": 4, "bulk": size, "rows": size}.get(s.epilogue, 0)
     at_once = AT_ONCE if s.ping_pong == 1 and once(p) > FILLED * gpu.l2_bytes else 1
     read = BETWEEN * at_once * added * busy(p, s, gpu) / gpu.dram_rate
+    if s.ahead:
+        read = EXPOSED * read + 2 * added / gpu.shared_rate
     computed = p.work / LANES if s.split_k == 1 else 0
     stored = size * sector / port(p, s, gpu)
     if p.by_elements and s.split_k == 1:
         stored += BY_ROWS if s.epilogue == "shared" else BY_LANES
     finished = (computed + read + stored) / s.split_cluster
     return gpu.latency + s.block[0] * s.block[1] * (finished + 2 * each / gpu.shared_rate + exchanged(s, gpu))
+
+
+def interrupted(p: Problem, s: Schedule, gpu: Gpu, tile: float) -> float:
+    """Cycles that products wait for tiles behind that of a matrix ahead, beyond what the ring has by then."""
+    if not s.ahead:
+        return 0.0
+    brought = s.block[0] * s.block[1] * p.added_bytes * busy(p, s, gpu) / gpu.dram_rate
+    covered = max(s.stages - 2, 0) * tile * s.block[2] / depth(p, s)
+    return max(brought - covered, 0)
 
 
 def exchanged(s: Schedule, gpu: Gpu) -> float:
@@ -295,13 +310,37 @@ def addition_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 
 
 def least(p: Problem, s: Schedule, gpu: Gpu) -> float:
-    """Cycles that the cost is not below: those of the tensor cores, were they the only limit and all busy."""
+    """Cycles that the cost is not below, in few terms: all tensor cores are busy, shared memory, results.
+
+    Most schedules are told from the best by these; what the cache and the memory take is left out.
+    """
+    p = _first(p, s)
     rate = gpu.macs * 2 / p.operand_bytes * gpu.sustained.get(family(s.fragment) or Family.WMMA, 0.3)
-    products = s.block[0] * s.block[1] * depth(p, s) * (1 if s.uses_wgmma else WARPS)
-    return rounds(p, s, gpu) * products / rate * (1 - ROUNDED)
+    products = s.block[0] * s.block[1] * depth(p, s) / rate
+    tile: float = (products**SOFT + shared_cycles(p, s, gpu) ** SOFT) ** (1 / SOFT)
+    count = rounds(p, s, gpu)
+    epilogues = 1 + (count - 1) / (4 if count > 1 else 1)
+    total = count * tile * (1 if s.uses_wgmma else WARPS) + epilogues * epilogue_cycles(p, s, gpu)
+    return total * (1 - ROUNDED)
 
 
 def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
+    """That of the kernel, or of both where the last matrices of an array have finer tiles."""
+    if s.rest == WITHOUT_REST:
+        return of_kernel(p, s, gpu)
+    first = of_kernel(_first(p, s), s, gpu)
+    # where fewer are expected, there may be one all the same
+    left = replace(p, batch=max(p.batch - s.rest[0], 1), input_bytes=0)
+    rest = of_kernel(left, finer(s, p.operand_bytes, p.along_k), gpu)
+    return replace(first, cycles=first.cycles + rest.cycles + EMPTY, tiles=first.tiles + rest.tiles)
+
+
+def _first(p: Problem, s: Schedule) -> Problem:
+    """The matrices whose tiles are as large as `block`."""
+    return p if s.rest == WITHOUT_REST else replace(p, batch=min(p.batch, s.rest[0]))
+
+
+def of_kernel(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     """waves · max(tensor, shared, L2, latency) + what is not overlapped, and not less than memory takes.
 
     The maximum is a soft one, (Σ x⁴)^¼: of limits that are close to each other each is felt.
@@ -318,6 +357,7 @@ def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     count, together = rounds(p, s, gpu), resident(p, s, gpu)
     tile = sum(x**SOFT for x in parts.values()) ** (1 / SOFT)
     tile *= 1 + (OF_MANY if s.cluster > 2 and count > 1 else SYNCHRONISATION if s.cluster > 1 else 0)
+    tile += interrupted(p, s, gpu, tile) if count > 1 else 0
     tile *= 1 if s.uses_wgmma else WARPS
     tile += computed_cycles(p, s, gpu)
     tile += MEETING if s.split_cluster > 1 else 0
@@ -326,7 +366,8 @@ def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     # single results keep the cache busy, whoever else computes meanwhile
     hidden = together * s.ping_pong > 1 and not p.by_elements
     epilogues = 1 + (count - 1) / (4 if hidden else 1)
-    stops = 0 if hidden else min(LOCKSTEP * tile, STOP) * max(count - 3, 0)
+    # blocks whose tiles data choose are not in step
+    stops = 0 if hidden or p.scattered else min(LOCKSTEP * tile, STOP) * max(count - 3, 0)
     busy = count * tile + stops + fills * gpu.fill + epilogues * epilogue_cycles(p, s, gpu)
     busy += TOGETHER if s.cluster * s.split_cluster > 1 else 0
     memory = memory_cycles(p, s, gpu) + gpu.fill

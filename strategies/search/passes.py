@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import gcd, prod
 from typing import Any
 
 from rewrites.algorithmic import is_reduction
 from rewrites.elements import NotPointwise
-from rewrites.folds import System, factored, of_rows
+from rewrites.folds import Fold, System, factored, is_float, of_rows, operator_name
 from rewrites.result import Success
-from rise.expr import Expr, Lambda, Primitive, call, subterms
+from rise.expr import Expr, Lambda, Primitive, call, children, subterms
 from rise.instructions import Family
 from rise.nat import Nat
 from rise.progress import stepwise
@@ -22,6 +22,7 @@ from strategies.matmul.one_pass import OPERAND_BYTES, counted, one_map
 from strategies.matmul.parts import dimensions
 from strategies.search.choice import Choice, Search
 from strategies.search.hardware import Gpu
+from strategies.search.masks import Mask, is_special, mask_of
 from strategies.search.space import Point
 
 TRIED, TRIED_BY_WARPS = 6, 2
@@ -39,6 +40,10 @@ START_AND_END_AHEAD = {True: 110, False: 300}
 # how much busier a skewed step keeps tensor cores; from so many terms of the first product's sums, and
 # columns of a block, on: measured
 SKEWED, SKEWED_DEPTH, SKEWED_COLUMNS = {192: 1.0, 128: 1.08, 64: 1.08}, 128, 64
+# the same where two warpgroups take turns: of fewer terms, and where scores take instructions of their own
+IN_TURN, IN_TURN_MODIFIED = 1.04, 1.1
+TURNING = 128  # rows
+MASKED = 0.3  # what a block takes longer whose scores are compared
 RESERVED = 1024 + 512  # bytes of shared memory: alignment, and mbarriers
 OTHER_REGISTERS = 40  # of a thread: addresses, and what is kept for each row
 # elements, 16 bytes: a thread copies as many at once, and the copying unit takes rows of multiples
@@ -56,6 +61,7 @@ SHARED = 99 * 1024  # bytes of a block that every GPU with these instructions ha
 # an estimate of what a kernel that combines parts takes, and each part of it, in columns
 COMBINED, PART = 200, 6
 LEAST_BLOCKS = 2  # of columns, of a part
+ORDERS = ((True, True), (True, False), (False, False))  # of steps: skewed, in turn
 WHY = "its products and the reductions of their rows are one pass"
 
 
@@ -66,7 +72,9 @@ Cost = Callable[[dict[str, Any], Gpu], float]
 class Pass:
     """The sizes of such a program: batch × (rows × depth) · (depth × length) · (length × columns).
 
-    masked: whether rows may have different parts of the length
+    masked:   whether rows may have different parts of the length
+    mask:     which parts, where that is known
+    modified: whether scores are computed from products in more than a multiplication, by common units
     """
 
     batch: int
@@ -75,6 +83,8 @@ class Pass:
     depth: int
     columns: int
     masked: bool = False
+    mask: Mask | None = None
+    modified: bool = False
 
     @classmethod
     def of(cls, program: Expr) -> Pass | None:
@@ -140,13 +150,20 @@ class Pass:
         """The rounds of blocks, times the columns of each; with those that combining parts takes."""
         rows, columns, parts = int(point["rows"]), int(point["columns"]), int(point.get("parts", 1))
         blocks = self.batch * -(-self.rows // rows) * parts
-        steps = -(-self.length // (columns * parts))
+        steps = self._steps(rows, columns, parts)
         if parts == 1:
             return -(-blocks // gpu.multiprocessors) * (steps * step + start)
         # sums of a part are written and read in 32 bits, where a column of operands is read in 16
         stored = min(rows, self.rows) * self.columns * 8 // (2 * (self.depth + self.columns))
         rounds = -(-blocks // gpu.multiprocessors) * (steps * step + start + stored)
         return rounds + COMBINED + PART * parts
+
+    def _steps(self, rows: int, columns: int, parts: int) -> float:
+        """How many blocks of columns a tile visits in each part, on average; some of these take longer."""
+        if self.mask is None:
+            return -(-self.length // (columns * parts))
+        visited, cut = self.mask.blocks(rows, columns, self.rows, self.length)
+        return max((visited + MASKED * cut) / parts, 1.0)
 
     def _parts(self, point: dict[str, Any], gpu: Gpu, cost: Cost) -> dict[str, int]:
         """In how many parts the length is best, where tiles are fewer than multiprocessors."""
@@ -164,9 +181,9 @@ class Pass:
             if self._fits(rows, columns, stages, bulk, gpu)
         ]
         found += [
-            point | {"blocks": gpu.multiprocessors, "ahead": ahead, "skewed": skewed}
-            for point, ahead, skewed in product(found, (2, 1), (True, False))
-            if self._persists(point, ahead, skewed, gpu)
+            point | {"blocks": gpu.multiprocessors, "ahead": ahead, "skewed": skewed, "turns": turns}
+            for point, ahead, (skewed, turns) in product(found, (2, 1), ORDERS)
+            if self._persists(point, ahead, skewed, turns, gpu)
         ]
         # in parts, numbers of 32 bits are stored, which shared memory may have no room for
         found += [
@@ -178,7 +195,7 @@ class Pass:
         # results that are transposed cannot be stored in bulk; with a mask, tiles may not be boxes in pairs
         return _of_each_kind(found, "bulk_stores", "parts", "blocks")
 
-    def _persists(self, point: dict[str, Any], ahead: int, skewed: bool, gpu: Gpu) -> bool:
+    def _persists(self, point: dict[str, Any], ahead: int, skewed: bool, turns: bool, gpu: Gpu) -> bool:
         """Whether there are several tiles for each block, and the operands fit.
 
         With a mask, tiles have to be in pairs, so that blocks have equally much to do.
@@ -187,6 +204,8 @@ class Pass:
         several = self.batch > 1 and self.batch * -(-self.rows // rows) > gpu.multiprocessors
         alike = not self.masked or self.rows % (2 * rows) == 0
         useful = not skewed or (self.depth >= SKEWED_DEPTH and columns >= SKEWED_COLUMNS)
+        if turns:
+            useful = rows == TURNING and columns == DEEP and (self.modified or self.depth < SKEWED_DEPTH)
         return several and alike and useful and self._fits(rows, columns, stages, bulk, gpu, ahead, skewed)
 
     def _fits(
@@ -203,7 +222,9 @@ class Pass:
         """Rounds of blocks, each as long as it has rows and columns and as tensor cores are not busy."""
         rows, columns = int(point["rows"]), int(point["columns"])
         busy = float(min(1.0, columns / DEEP) ** SHALLOW) * BUSY[rows]
-        if point.get("skewed"):
+        if point.get("turns"):
+            busy *= IN_TURN_MODIFIED if self.modified and self.depth >= SKEWED_DEPTH else IN_TURN
+        elif point.get("skewed"):
             busy *= SKEWED[rows]
         start = (START_AND_END_AHEAD if point.get("ahead") else START_AND_END)[point["bulk_stores"]]
         return self._rounds(point, gpu, columns, start) * rows / busy
@@ -226,7 +247,21 @@ def _sizes(found: System, batch: int) -> Pass | None:
     if len(depths) != 1 or None in depths or rows is None or columns is None or _known(length) is None:
         return None
     masked = any(_chooses(part) for fold in found.folds for part in subterms(fold.body))
-    return Pass(batch, rows, _known(length) or 0, depths.pop() or 0, columns, masked)
+    own = Pass(batch, rows, _known(length) or 0, depths.pop() or 0, columns, masked)
+    return replace(own, mask=mask_of(found), modified=any(map(_is_modified, found.folds)))
+
+
+def _is_modified(fold: Fold) -> bool:
+    """Whether a maximum is of sums: of products of rows and something else, without special functions."""
+    return operator_name(fold.operator) == "max" and _adds(fold.body) and not is_special(fold)
+
+
+def _adds(term: Expr) -> bool:
+    match call(term):
+        case (("add" | "sub"), _, [_, _]) if is_float(term):
+            return True
+        case _:
+            return not is_reduction(term) and any(map(_adds, children(term)))
 
 
 def _chooses(term: Expr) -> bool:

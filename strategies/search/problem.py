@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import ceil, prod
 
 from rewrites.beside import beside
@@ -54,7 +55,7 @@ class Problem(Remembers):
     operand: the type of an element of A and B
     computed: whether an operand is computed from what is in memory, on the way to its product
     operand_bytes, result_bytes: of an element
-    added_bytes: of the elements of matrices like the result that are read for one of it
+    beside: of the matrices like the result that are read for it, the bytes of an element of each
     products: how many there are for a matrix of the result, each of which has sums of its own
     work:     operations on each element of the result after its products, as many as special functions take
     operands: how many first and second operands these have, of which products that share one load it once
@@ -78,7 +79,7 @@ class Problem(Remembers):
     along_k: tuple[bool, bool] = (True, False)
     operand: str = "f16"
     computed: bool = False
-    added_bytes: int = 0
+    beside: tuple[int, ...] = ()
     products: int = 1
     operands: tuple[int, int] = (1, 1)
     work: int = 0
@@ -92,9 +93,21 @@ class Problem(Remembers):
     open: bool = False
 
     @property
+    def added_bytes(self) -> int:
+        """Of the elements of all matrices that are read for an element of the result."""
+        return sum(self.beside)
+
+    @property
     def result_row(self) -> int:
         """How long the rows of the result are in memory."""
         return self.m if self.swapped else self.n
+
+    @property
+    def of_each(self) -> float:
+        """Where data choose second operands: how many products have the same one, in the mean."""
+        first = self.batch * self.m * self.k * self.operand_bytes
+        seconds = (self.input_bytes - first) / (self.n * self.k * self.operand_bytes)
+        return self.batch / max(seconds, 1)
 
     @property
     def by_elements(self) -> bool:
@@ -154,6 +167,7 @@ class Problem(Remembers):
         return {"m": self.m, "n": self.n, "k": self.k}
 
     @classmethod
+    @lru_cache(maxsize=16)  # whoever chooses a kernel asks again
     def of(cls, program: Expr) -> Problem | None:
         """Of a program in normal form; None where it has no product, or its sizes are not all numbers."""
         reduced = beside(_body(program))
@@ -274,15 +288,16 @@ def _number(size: Nat) -> int | None:
     return size.value
 
 
-def _added(program: Expr, result: tuple[Nat, ...]) -> int:
+def _added(program: Expr, result: tuple[Nat, ...]) -> tuple[int, ...]:
     """Of the inputs like the result that are read beside products: not those of square products."""
-    read, found = _beside_products(_body(program)), 0
+    read = _beside_products(_body(program))
+    found: list[int] = []
     while isinstance(program, Lambda):
         sizes, element = shape(program.parameter.type)
         if tuple(sizes) == tuple(result) and program.parameter.name in read:
-            found += _bytes(element)
+            found.append(_bytes(element))
         program = program.body
-    return found
+    return tuple(found)
 
 
 def _beside_products(term: Expr) -> set[str]:

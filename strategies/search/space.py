@@ -27,6 +27,7 @@ from strategies.matmul.constraints import (
     check,
     check_sizes,
     panel,
+    pattern,
     resources,
     shared_bytes,
 )
@@ -103,7 +104,12 @@ SHARING = (2, 4, 8)  # blocks that share the sums of a tile
 LEAST = 4  # steps of each
 DEPTHS = (128, 256)  # bytes of a step along k, the longer only where so many STAGES fit: of small tiles
 DEEPEST, STAGES = 8, 6
+FINER = 64  # columns of the tiles behind whole waves
+TOGETHER = range(12, 7, -1)  # matrices whose tiles are in raster order
+FEW = 3  # products with the same matrix: of more, other products are between those of a column; measured
+LARGE, LARGEST = 3, 4  # times as many elements have the others, and those in raster order
 SLOW = 1.3  # times the cost of the best
+AHEAD = (0, 1)  # slots for the tiles of matrices that only the epilogue reads
 PARTS = (1, 2, 3, 4, 5)  # fragments that a warpgroup's part has in a row
 NARROWEST = 48  # columns of one of several: narrower ones wait for shared memory
 
@@ -134,11 +140,27 @@ def warpgroups_of(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
                 continue  # matrices are a dimension of the grid that is in no cluster
             # a block with one tile has not more than its steps
             stages = s.stages if many else max(2, min(s.stages, ceil(p.k / s.block[2])))
-            for blocks in [1] if shared else sliced:
-                yield changed(
+            for blocks in [1] if shared or s.ahead else sliced:
+                one = changed(
                     s, stages=stages, raster_group=group, split_k=blocks, cluster=cluster,
                     persistent_blocks=there if many else 0, swap_operands=p.swapped,
                 )  # fmt: skip
+                yield one
+                if many and p.scattered:
+                    yield from whole_waves(p, one)
+
+
+def whole_waves(p: Problem, s: Schedule) -> Iterator[Schedule]:
+    """Where data say how many matrices there are: those behind as many as fill waves, by finer tiles."""
+    of_one, there, times = s.tiles(p.m, p.n), s.persistent_blocks, s.block[0] * s.block[1] / (p.m * FINER)
+    about = p.batch * of_one // there
+    for waves in (about, about + 1):
+        count = waves * there // of_one
+        if times >= LARGE and p.m % s.fragment[0] == 0 and count:
+            yield changed(s, rest=(count, p.m, FINER))
+            together = next((number for number in TOGETHER if count % number == 0), 0)
+            if together and times >= LARGEST and s.cluster == 1 and count >= p.batch and p.of_each < FEW:
+                yield changed(s, rest=(count, p.m, FINER), raster_matrices=together)
 
 
 def stores(p: Problem) -> Sequence[str]:
@@ -184,17 +206,23 @@ def shapes(p: Problem, gpu: Gpu, epilogues: Sequence[str], split_cluster: int = 
     """Tiles of some widths, those that divide n among them; how results are stored; the stages that fit."""
     widths = {n for n in range(24, 257, 8) if p.n % n == 0} | {n for n in WIDTHS if n <= p.n + 31}
     for bn, (bm, wm, ping_pong) in itertools.product(sorted(widths, reverse=True), ARRANGEMENTS):
-        for parts, epilogue, depth in itertools.product(PARTS, epilogues, DEPTHS):
+        slots = AHEAD if brought(p) and split_cluster == 1 else (0,)
+        for parts, epilogue, depth, ahead in itertools.product(PARTS, epilogues, DEPTHS, slots):
             fragment = of_warpgroups(bn // parts, p)
             if bm <= p.m + 63 and bn % parts == 0 and takes(fragment, p.operand):
                 s = Schedule(
                     (bm, bn, depth // p.operand_bytes), (wm, bn), fragment, 1, epilogue=epilogue,
-                    warp_specialised=True, ping_pong=ping_pong, split_cluster=split_cluster,
+                    warp_specialised=True, ping_pong=ping_pong, split_cluster=split_cluster, ahead=ahead,
                 )  # fmt: skip
                 if sensible(s, p):
                     stages = deepest(s, p, gpu)
                     if depth == DEPTHS[0] or stages >= STAGES:
                         yield changed(s, stages=stages)
+
+
+def brought(p: Problem) -> bool:
+    """Whether the copying unit brings the matrices that are read beside products."""
+    return bool(p.beside) and all(p.result_row * size % WIDEST == 0 for size in p.beside)
 
 
 def of_warpgroups(columns: int, p: Problem) -> tuple[int, int, int]:
@@ -209,6 +237,8 @@ def sensible(s: Schedule, p: Problem) -> bool:
     direct = (p.result_bytes != 2 or not bulk) and (not p.swapped or p.turned)
     if width < min(bn, NARROWEST) or not {"bulk": bulk, "direct": direct}.get(s.epilogue, True):
         return False
+    if s.ahead and not all(pattern(bn * size) for size in p.beside):
+        return False
     return p.along_k[1] or width % panel(bn) == 0
 
 
@@ -216,14 +246,14 @@ def deepest(s: Schedule, p: Problem, gpu: Gpu) -> int:
     """The most stages that fit into shared memory, up to eight; two where not even these do."""
     of_products = s, p.operand_bytes, p.along_k, p.result_bytes, p.operands
     for stages in range(DEEPEST, 2, -1):
-        if shared_bytes(*of_products, stages, p.products) <= gpu.limits.shared_bytes:
+        if shared_bytes(*of_products, stages, p.products, p.beside) <= gpu.limits.shared_bytes:
             return stages
     return 2
 
 
 def needed(s: Schedule, p: Problem) -> Resources:
     """What a block needs for all products of a program."""
-    return resources(s, p.operand_bytes, p.along_k, p.result_bytes, p.operands, p.products)
+    return resources(s, p.operand_bytes, p.along_k, p.result_bytes, p.operands, p.products, p.beside)
 
 
 def slices(p: Problem, bn: int, gpu: Gpu) -> list[int]:
@@ -368,7 +398,7 @@ def refusal(point: Point, p: Problem, gpu: Gpu) -> StrategyError | None:
     p = p.seen_by(schedule)
     try:
         check_sizes(schedule, p.sizes, p.along_k)
-        check(schedule, gpu.limits, p.operand_bytes, p.along_k, p.result_bytes)
+        check(schedule, gpu.limits, p.operand_bytes, p.along_k, p.result_bytes, p.beside)
         check_several(schedule, p, gpu)
         check_rows(schedule, p)
         check_reduced(schedule, p)
@@ -411,12 +441,7 @@ def check_several(s: Schedule, p: Problem, gpu: Gpu) -> None:
     if p.products == 1:
         return
     all_, limits = needed(s, p), gpu.limits
-    room = (
-        limits.registers_warp_specialised(all_.threads)
-        if s.warp_specialised
-        else limits.registers_of(all_.threads)
-    )
-    if all_.shared_bytes > limits.shared_bytes or all_.registers > room:
+    if all_.shared_bytes > limits.shared_bytes or all_.registers > limits.room(s, all_.threads):
         raise StrategyError("R0621", f"tensor_core: {p.products} products do not fit into a block together")
 
 
@@ -445,8 +470,8 @@ def ranked(
     """All legal points, the best first; of equals, the one that is written first."""
     if spaces is SPACES and not fixed:
         return list(best_first(strategy, p, gpu))
-    every = points(strategy, p, gpu, spaces, fixed)
-    several = dict.fromkeys(every) if fixed else every  # what differed in what is fixed is the same now
+    # what differed in what is fixed, or is not tried here, is the same now
+    several = dict.fromkeys(points(strategy, p, gpu, spaces, fixed))
     return sorted(_priced(several, p, gpu), key=lambda r: r.cost.cycles)
 
 
@@ -458,7 +483,8 @@ def _priced(several: Iterable[Point], p: Problem, gpu: Gpu) -> Iterator[Ranked]:
 
 def has_faster(strategy: str, p: Problem, gpu: Gpu, cycles: float) -> bool:
     """Whether the model expects some schedule to take less: mostly one of the first that are looked at."""
-    return any(one.cost.cycles < cycles for one in _priced(points(strategy, p, gpu), p, gpu))
+    may_be = (point for point in points(strategy, p, gpu) if bound_of(point, p, gpu) < cycles)
+    return any(one.cost.cycles < cycles for one in _priced(may_be, p, gpu))
 
 
 class Remembered:
@@ -485,21 +511,21 @@ def best_first(strategy: str, p: Problem, gpu: Gpu) -> Iterable[Ranked]:
 
 
 def _in_order(several: Iterable[Point], p: Problem, gpu: Gpu) -> Iterator[Ranked]:
-    """The legal ones, the best first, each of which is priced only when its bound is the least there is.
+    """The legal ones, the best first: priced when their bound is the least, and judged when their price is.
 
-    Most have a bound above the cost of those that anybody asks for.
+    Most have a bound above the price of those that anybody asks for.
     """
-    heap: list[tuple[float, int, Point, Ranked | None]] = [
+    heap: list[tuple[float, int, Point, Cost | None]] = [
         (bound_of(point, p, gpu), number, point, None) for number, point in enumerate(several)
     ]
     heapify(heap)
     while heap:
-        _, number, point, priced = heappop(heap)
-        if priced is not None:
-            yield priced
-        elif refusal(point, p, gpu) is None:
+        _, number, point, price = heappop(heap)
+        if price is None:
             price = cost_of(point, p, gpu)
-            heappush(heap, (price.cycles, number, point, Ranked(point, price)))
+            heappush(heap, (price.cycles, number, point, price))
+        elif refusal(point, p, gpu) is None:
+            yield Ranked(point, price)
 
 
 def bound_of(point: Point, p: Problem, gpu: Gpu) -> float:
@@ -518,7 +544,7 @@ def varied(found: Iterable[Ranked], count: int, each: int = 2) -> list[Ranked]:
     later: list[Ranked] = []
     for one in found:
         s = one.point.schedule
-        ways = (s.warp_specialised, s.ping_pong, s.swap_operands)
+        ways = (s.warp_specialised, s.ping_pong, s.swap_operands, s.ahead)
         tile = (s.block, s.warp, s.split_k, s.split_cluster, *ways)
         same = (tile, one.cost.cycles)
         (later if seen[same] or seen[tile] >= each else first).append(one)

@@ -25,6 +25,7 @@ from tests.attack import (
     attention,
     differential,
     files,
+    fused,
     kernel_edits,
     mutants,
     schedules,
@@ -54,6 +55,7 @@ ATTACKS = (
     Attack("schedules", schedules.schedules, schedules.outcome, count=3000, seconds=120),
     Attack("differential", differential.programs, differential.outcome, count=1700, seconds=60),
     Attack("attention", attention.attentions, attention.outcome, count=400, seconds=120),
+    Attack("fused", fused.fused, fused.outcome, count=400, seconds=240),
     Attack("variants", variants.variants, variants.outcome, count=2400, seconds=120),
 )
 

@@ -1,9 +1,9 @@
 """Fused programs drawn at random, through `auto` for warpgroups, emulated, and compared with the interpreter.
 
-A program has one to three products (a sum or a difference of such, a pair of products that share an operand, a
-chain), a prologue for each operand, an epilogue of steps in any order, and results: a matrix, its transposed
-matrix, two matrices, reductions of rows or columns, beside the matrix or alone. Everything is drawn by itself,
-and so is each size: multiples of tiles, multiples of eight, odd numbers, one.
+A program has one to three products (a sum or a difference of such, products that share an operand, a chain, a
+convolution, a batch), a prologue for each operand, an epilogue of steps in any order, and results: a matrix,
+its transposed matrix, two matrices, reductions of rows or columns, beside the matrix or alone. Everything is
+drawn by itself, and so is each size: multiples of tiles, multiples of eight, odd numbers, one.
 """
 
 from __future__ import annotations
@@ -54,12 +54,19 @@ FUNCTIONS = (
     "0.5 * {x} - 1",
 )
 MASKS = ("i < j", "j <= i", "i - j < 5 && j <= i", "j < 40", "i == j", "i < 3 || j <= 2 * i")
-CORES = ("one", "one", "one", "sum", "sum", "difference", "three", "gated", "sharedRight", "chain", "layers", "batch",
-         "convolution")  # fmt: skip
+CORES = (
+    "one", "one", "one", "sum", "sum", "difference", "three", "gated", "sharedRight", "chain", "layers",
+    "batch", "convolution",
+)  # fmt: skip
 RESULTS = (
     "matrix", "matrix", "matrix", "matrix", "transposed", "two", "rows", "columns", "rowsBeside",
     "columnsBeside", "bytes",
 )  # fmt: skip
+
+
+def by_numbers(matrix: str, element: str) -> str:
+    """A function of elements x and their rows and columns, i and j."""
+    return f"(numbered({matrix}) |> map((row, i) => numbered(row) |> map((x, j) => {element})))"
 
 
 @dataclass
@@ -97,18 +104,19 @@ class Drawing:
         rounded = f"{element}({{x}})" if of != element else "{x}"
         match kind:
             case "relu":
-                return f"({matrix} |> map2D(x => {element}(max({'x' if of != 'f32' else 'x'}, 0))))"
+                return f"({matrix} |> map2D(x => {element}(max(x, 0))))"
             case "cast":
                 return f"({matrix} |> map2D(x => {rounded.format(x='x')}))"
             case "masked":
-                kept = rounded.format(x="select(j <= i, x, 0)")
-                return f"(numbered({matrix}) |> map((row, i) => numbered(row) |> map((x, j) => {kept})))"
+                return by_numbers(matrix, rounded.format(x="select(j <= i, x, 0)"))
             case "scaledColumns":
                 return f"({matrix} |> map(row => zip(row)({scales}) |> map((x, s) => {element}(f32(x) * s))))"
             case _:
                 return f"(zip({matrix})({scales}) |> map((row, s) => row |> map(x => {element}(f32(x) * s))))"
 
-    def product(self, rows: str, columns: str, depth: str, element: str, left: str = "", right: str = "") -> str:
+    def product(
+        self, rows: str, columns: str, depth: str, element: str, left: str = "", right: str = ""
+    ) -> str:
         """A product in f32; operands that are not given are drawn. The second one has rows along k."""
         left = left or self.operand(rows, depth, element)
         right = right or self.operand(columns, depth, element)
@@ -118,7 +126,9 @@ class Drawing:
     def step(self, matrix: str, rows: str = "m", columns: str = "n") -> str:
         """One step of an epilogue."""
         number = self.random.choice(("f32", "f32", "f16", "bf16"))
-        match self.random.choice(("function", "function", "row", "column", "matrix", "scale", "mask", "selected")):
+        match self.random.choice(
+            ("function", "function", "row", "column", "matrix", "scale", "mask", "selected")
+        ):
             case "function":
                 function = self.random.choice(FUNCTIONS).format(x="x")
                 return f"({matrix} |> map2D(x => {function}))"
@@ -135,7 +145,7 @@ class Drawing:
                 return f"({matrix} |> map2D(x => x * {self.array('a', 'f32')}))"
             case "mask":
                 mask = self.random.choice(MASKS)
-                return f"(numbered({matrix}) |> map((row, i) => numbered(row) |> map((x, j) => select({mask}, x, 0))))"
+                return by_numbers(matrix, f"select({mask}, x, 0)")
             case _:
                 other = self.matrix(rows, columns, "f16")
                 return f"(zip2D({matrix}, {other}) |> map2D((x, y) => select(y > 0, x, 0)))"
@@ -159,12 +169,14 @@ class Drawing:
                     f"(zip2D({parts[0]}, zip2D({parts[1]}, {parts[2]})) |> map2D((x, (y, z)) => x + y + z))"
                 )
             case "gated" | "sharedRight":
-                shared = {"left": self.operand("m", "k", element)} if kind == "gated" else {
-                    "right": self.operand("n", "k", element)
-                }
-                two = (self.product("m", "n", "k", element, **shared) for _ in range(2))
+                shared = (
+                    {"left": self.operand("m", "k", element)}
+                    if kind == "gated"
+                    else {"right": self.operand("n", "k", element)}
+                )
+                gates, values = (self.product("m", "n", "k", element, **shared) for _ in range(2))
                 function = self.random.choice(FUNCTIONS).format(x="x")
-                return f"(zip2D({', '.join(two)}) |> map2D((x, y) => {function} * y))"
+                return f"(zip2D({gates}, {values}) |> map2D((x, y) => {function} * y))"
             case "chain" | "layers":
                 inner = self.product("m", "l", "k", element)
                 if kind == "layers":
@@ -175,7 +187,9 @@ class Drawing:
             case "convolution":
                 image = self.array("image", f"(m + 2).k.{element}")
                 weights = self.matrix("n", "(3*k)", element)
-                return self.product("m", "n", "(3*k)", element, f"({image} |> slide(3, 1) |> map(join))", weights)
+                return self.product(
+                    "m", "n", "(3*k)", element, f"({image} |> slide(3, 1) |> map(join))", weights
+                )
             case _:
                 return self.product("m", "n", "k", element)
 
@@ -194,7 +208,9 @@ class Drawing:
             case "rowsBeside":
                 return f"let D = {matrix} in (D |> map2D(x => {number}(x)), D |> map({reduction}))"
             case "columnsBeside":
-                return f"let D = {matrix} in (D |> map2D(x => {number}(x)), D |> transpose |> map({reduction}))"
+                return (
+                    f"let D = {matrix} in (D |> map2D(x => {number}(x)), D |> transpose |> map({reduction}))"
+                )
             case "bytes":
                 return f"{matrix} |> map2D(x => i8(min(max(x, -128), 127)))"
             case _:
@@ -246,9 +262,14 @@ def f(b: Nat, m: Nat, n: Nat, k: Nat, l: Nat)({given}) =
     def _sizes(self, random: Random) -> dict[str, int]:
         of = SMALL if self.work else LARGE
         while True:
-            found = {name: random.choice(of[random.choice((0, 0, 0, 1, 1, 1, 2, 2, 2, 3))]) for name in "mnkl"}
+            found = {
+                name: random.choice(of[random.choice((0, 0, 0, 1, 1, 1, 2, 2, 2, 3))]) for name in "mnkl"
+            }
             found["b"] = random.choice((1, 2, 3))
-            if not self.work or found["b"] * found["m"] * found["n"] * max(found["k"], found["l"]) <= self.work:
+            if (
+                not self.work
+                or found["b"] * found["m"] * found["n"] * max(found["k"], found["l"]) <= self.work
+            ):
                 return found
 
     @property

@@ -210,6 +210,10 @@ OTHERS = {
         "def f(As: 7.5.6.f16, B: 6.4.f16) = As |> map(A => A |> map(row => transpose(B) |> map(col =>"
         f" {DOT})))"
     ),
+    "one operand for all, whose elements are used twice": (
+        "def f(As: 7.5.29.f16, B: 29.6.f16) = As |> map(A => A |> map(row => transpose(B |> map(map(x =>"
+        f" x + x))) |> map(col => {DOT})))"
+    ),
     "max(A, 0)·B": (
         "def f(As: 7.5.6.f16, Bs: 7.6.4.f16) = zip(As)(Bs) |> map((A, B) => A |> map(map(x => max(x, 0))) |>"
         f" map(row => transpose(B) |> map(col => {DOT})))"

@@ -79,7 +79,7 @@ def measurements(path: Path = MEASURED) -> dict[str, list[tuple[float, float]]]:
         m, n, k = (int(text.split("=")[1]) for text in sizes.split())
         half = definition == "matmulHalf"
         p = Problem(m, n, k, result_bytes=2, along_k=(True, False))
-        q = Problem(m, n, k, result_bytes=4, along_k=(True, True), added_bytes=4)
+        q = Problem(m, n, k, result_bytes=4, along_k=(True, True), beside=(4,))
         if row["kind"] == "rise" and "warp_specialised=true" in row["schedule"]:
             given = dict(part.split("=") for part in row["schedule"].split())
             schedule = Point.read("tensor_core", given).schedule
@@ -133,7 +133,7 @@ def variants() -> Iterator[tuple[Problem, list[tuple[float, Point]]]]:
                     scattered=True, input_bytes=2 * int(k) * (8192 + int(g) * int(n)),
                 )  # fmt: skip
             case "accumulated", "2048" | "2304" as size:
-                p = replace(square(int(size)), result_bytes=4, along_k=(True, False), added_bytes=4)
+                p = replace(square(int(size)), result_bytes=4, along_k=(True, False), beside=(4,))
             case _:
                 continue
         rows = [line.strip("| ").split(" | ") for line in lines if "tensor_core" in line]
@@ -301,7 +301,7 @@ def test_sums_added_to_a_matrix_take_what_was_measured(
 
     Their columns come in half lines, or all multiprocessors add C at once; something else is now first.
     """
-    p = Problem(size, size, size, result_bytes=4, along_k=(True, False), added_bytes=4)
+    p = Problem(size, size, size, result_bytes=4, along_k=(True, False), beside=(4,))
     s = Schedule(
         (*block, 64), warp, (64, warp[1], 16), stages, epilogue="direct", raster_group=group, cluster=2,
         warp_specialised=True, persistent_blocks=132 if size > 2048 else 0, ping_pong=turns,
@@ -331,7 +331,7 @@ def test_a_persistent_grid_with_roles_fills_its_pipeline_once() -> None:
 def test_who_computes_in_turn_hides_what_others_wait_for() -> None:
     """Of three epilogues of four most; C comes from memory, for all multiprocessors at once."""
     p, s = (
-        replace(square(4096), added_bytes=4),
+        replace(square(4096), beside=(4,)),
         replace(tile(128, 256), persistent_blocks=132, warp_specialised=True),
     )
     saved = c.cost(p, s, H200).cycles - c.cost(p, replace(s, ping_pong=2), H200).cycles
@@ -396,3 +396,43 @@ def test_of_tiles_that_are_shared_and_of_those_in_turn_one_is_tried(size: int) -
     turns = [each.point.schedule.ping_pong for each in varied(found, 4)]
     assert set(turns) == {1, 2} and turns[0] == found[0].point.schedule.ping_pong
     assert varied(found, 1) == found[:1]
+
+
+def loaded_ahead() -> Iterator[list[tuple[float, float, int]]]:
+    """Of products with a matrix beside them, timed on an H100: microseconds, what is expected, and slots."""
+    found = defaultdict(list)
+    for row in csv.DictReader((RESULTS / "ahead-h100.csv").read_text(encoding="utf-8").splitlines()):
+        definition, sizes = row["case"].split(" ", 1)
+        m, n, k = (int(text.split("=")[1]) for text in sizes.split())
+        p = Problem(m, n, k, result_bytes=4, along_k=(True, True), beside=(4,), work=3)
+        if definition == "geluResidual":
+            p = Problem(m, n, k, result_bytes=2, along_k=(True, False), beside=(2,), work=21)
+        s = Point.read("tensor_core", dict(part.split("=") for part in row["schedule"].split())).schedule
+        expected = H200.microseconds(c.cost(p, s, H200).cycles)
+        found[row["case"]].append((float(row["median_us"]), expected, s.ahead))
+    yield from found.values()
+
+
+def test_of_matrices_loaded_ahead_or_not_the_first_is_among_the_best() -> None:
+    """Within 8 % of the best that was measured, 4 % in the mean; both kinds are first, and best, at times."""
+    losses, first, best = [], set(), set()
+    for timed in loaded_ahead():
+        us, _, ahead = min(timed, key=lambda row: row[1])
+        least, _, quickest = min(timed)
+        losses.append(us / least)
+        first.add(ahead)
+        best.add(quickest)
+    assert len(losses) == 11 and first == best == {0, 1}
+    assert max(losses) < 1.08 and sum(map(log, losses)) < 0.04 * len(losses)
+
+
+def test_a_matrix_beside_a_product_is_loaded_ahead_where_a_block_has_one_tile() -> None:
+    for size in (1280, 1536):
+        p = replace(square(size), result_bytes=4, beside=(4,))
+        assert ranked("tensor_core", p, H200)[0].point.schedule.ahead == 1
+        assert all(
+            not each.point.schedule.ahead for each in ranked("tensor_core", replace(p, beside=()), H200)
+        )
+    # rows of 1001 numbers of 32 bits are no multiples of 16 bytes
+    odd = Problem(1536, 1001, 1536, along_k=(True, True), beside=(4,))
+    assert all(not each.point.schedule.ahead for each in ranked("tensor_core", odd, H200))

@@ -13,6 +13,7 @@ from codegen.pipeline import assemble
 from rewrites.result import Failure
 from rise.check.program import Loader, check_text
 from rise.check.specialise import specialise
+from rise.errors import StrategyError
 from rise.expr import Expr
 from rise.normal import data_flow
 from strategies.auto import auto
@@ -141,6 +142,54 @@ def test_any_schedule_takes_groups(settings: dict[str, str]) -> None:
     kernels = assemble(succeeded(find("tensor_core").make(settings)(term)).term, "groups")
     found = execute(kernels, [x, w, tiles, count, owners], "emulate")
     np.testing.assert_array_equal(numbers(found), of_groups(OFFSETS, x, w))
+
+
+# of tiles of 64 rows: how many are in the first kernel, and what the tiles behind them are; OFFSETS make 4
+RESTS = {
+    "all but one, in turns": {"rest": "1,64,32", "ping_pong": "2"},
+    "two of four": {"rest": "2,64,64"},
+    "three of four, in clusters": {"rest": "3,64,48", "persistent_blocks": "4", "cluster": "2"},
+    "none of four": {"rest": "4,64,32"},
+    "fewer than none": {"rest": "8,64,32"},
+    "by a block for each tile": {"rest": "2,64,32", "persistent_blocks": "0"},
+}
+
+
+@pytest.mark.parametrize("settings", RESTS.values(), ids=RESTS)
+def test_the_last_tiles_are_finer_ones_of_a_second_kernel(settings: dict[str, str]) -> None:
+    """Whatever data say of how many tiles there are: also none for the second kernel."""
+    sizes = sizes_of(OFFSETS, 64)
+    tiles, count, owners = tables_of(sizes, OFFSETS)
+    x, w = whole(13, sizes["r"], 72), whole(14, sizes["g"], 136, 72)
+    made = find("tensor_core").make({**PERSISTENT, "epilogue": "rows", **settings})
+    kernels = assemble(succeeded(made(program("groupedProducts", **sizes, n=136, k=72))).term, "groups")
+    first, second = kernels.kernels
+    for kernel in (first, second):  # the condition is around all that a block does for a tile
+        assert kernel.source.index("< count") < kernel.source.index("bulk_load(")
+    found = execute(kernels, [x, w, tiles, count, owners], "emulate")
+    np.testing.assert_array_equal(numbers(found), of_groups(OFFSETS, x, w))
+
+
+def test_a_rest_needs_an_array_of_matrices_that_is_longer() -> None:
+    made = find("tensor_core").make({**PERSISTENT, "epilogue": "rows", "rest": "9,64,32"})
+    term = program("groupedProducts", **sizes_of(OFFSETS, 64), n=128, k=64)  # 9 tiles
+    refused = made(term)
+    assert isinstance(refused, Failure)
+    assert "no matrices are behind the first 9" in refused.reason
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"rest": "0,64,32"}, "one matrix or more"), ({"rest": "2,32,32"}, "64 rows for each"),
+        ({"rest": "2,64,12"}, "columns"), ({"rest": "2,64,264"}, "columns"),
+        ({"rest": "2,64,32", "swap_operands": "true", "epilogue": "bulk"}, "as they are stored"),
+    ],
+)  # fmt: skip
+def test_a_rest_that_makes_no_sense_is_refused(settings: dict[str, str], said: str) -> None:
+    with pytest.raises(StrategyError, match=said) as refused:
+        find("tensor_core").make({**PERSISTENT, "epilogue": "rows", **settings})
+    assert refused.value.code == "R0609" and refused.value.hint
 
 
 @pytest.mark.parametrize("n", [100, 257])

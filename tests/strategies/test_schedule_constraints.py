@@ -141,10 +141,6 @@ def wide(**changes: object) -> Schedule:
         (
             Schedule(stages=3), T4.limits, "stages: 3 tiles", "epilogue=direct stages=1",
         ),
-        (
-            Schedule(warp_specialised=True), H200.limits,
-            "warp_specialised: true needs warpgroups", "64×n×16",
-        ),
     ],
 )  # fmt: skip
 def test_more_than_there_is_is_refused(

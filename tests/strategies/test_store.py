@@ -75,6 +75,13 @@ def test_the_order_of_inputs_does_not_matter() -> None:
     assert identity(first) != identity(second)
 
 
+def test_maps_of_maps_do_not_matter() -> None:
+    """A function of each element of a product is one of each sum: both are the same kernel."""
+    at_sums = MATMUL.replace("zip(row)(col)", "f16(zip(row)(col)").replace("reduce(+, 0)", "reduce(+, 0))")
+    of_elements = MATMUL.replace("reduce(+, 0)))))", "reduce(+, 0))))) |> map(map(fun(x => f16(x))))")
+    assert identity(program(at_sums)) == identity(program(of_elements)) != identity(program(MATMUL))
+
+
 @pytest.mark.parametrize(
     ("part", "other"),
     [

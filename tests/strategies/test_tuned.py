@@ -90,6 +90,18 @@ def test_the_choice_of_the_model_computes_the_program() -> None:
     assert (compiled(*inputs) == call(specialise(definition, SIZES), *inputs)).all()
 
 
+def test_rows_of_bytes_need_only_be_multiples_of_what_threads_copy() -> None:
+    """Of 8 bytes, the vector of the schedule, not of the 16 that a thread could copy."""
+    text = "def f(A: 24.40.i8, B: 72.40.i8) = A |> map(row => B |> map(col => zip(row)(col) |> map((x, y) =>"
+    definition = check_text(f"{text} i32(x) * i32(y)) |> reduce(+, 0)))")["f"]
+    term = specialise(definition, {})
+    choice = choice_of(tuned(target="sm_80"), data_flow(term))
+    assert choice is not None and choice.point.schedule.fragment == (16, 8, 32)
+    compiled = codegen.compile(definition, tuned(target="sm_80"), backend="emulate")
+    inputs = random_inputs(inputs_of(term), 0, True)
+    assert (compiled(*inputs) == call(term, *inputs)).all()
+
+
 def test_what_is_remembered_and_does_not_fit_any_more_is_passed_over() -> None:
     term = program()
     for parameters in ({"block": "100,32,32"}, {"no_such": "1"}, {**FOUND, "stages": "99"}):
@@ -194,7 +206,7 @@ def test_elements_that_nothing_is_tried_for_are_named() -> None:
     term = data_flow(specialise(load(EXAMPLES / "gemm.rise")["matmul_tf32"], {"m": 64, "n": 64, "k": 64}))
     choice = choice_of(tuned(target="sm_75"), term)
     assert choice.point.strategy == "default"
-    assert "nothing is tried of `tensor_core` for products of `f32` on sm_75" in choice.reason
+    assert "nothing is tried of `tensor_core` for products of `tf32` on sm_75" in choice.reason
 
 
 DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"

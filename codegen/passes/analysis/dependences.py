@@ -316,6 +316,31 @@ def _equal_parts(left: Use, right: Use) -> Iterator[Pair]:
         yield from zip(_index_parts(a, strides, left), _index_parts(b, strides, right), strict=True)
 
 
+def determined(use: Use, uniform: frozenset[str]) -> frozenset[Workers]:
+    """The workers that are certainly the same where two of them touch the same element.
+
+    What is known grows from the indices until nothing follows any more: parts of a number that is known, and
+    a number of which quotient and remainder by some divisor are known.
+
+    uniform: the indices that are the same in both
+    """
+    ones = (loop.index for loop in use.around if loop.count == constant(1))
+    rest = [variable(name) for name in (*uniform, *ones)] + [index for index, _ in use.simplified]
+    known: set[Nat] = set()
+    divided: dict[Nat, Pair] = {}
+    while rest:
+        part = rest.pop()
+        if part not in known:
+            known.add(part)
+            rest += _index_parts(part, tuple(sorted(_strides(part, use), key=str)), use)[1:]
+            match _single_atom(part):
+                case Operation("quotient" | "remainder", whole, by):
+                    divided[whole] = quotient(whole, by, use.facts), remainder(whole, by, use.facts)
+            follow = (whole for whole, parts in divided.items() if known.issuperset(parts))
+            rest += (whole for whole in follow if whole not in known)
+    return frozenset(workers for workers, name in use.workers().items() if variable(name) in known)
+
+
 @lru_cache(maxsize=1 << 12)
 def _index_parts(index: Nat, strides: tuple[Nat, ...], use: Use) -> tuple[Nat, ...]:
     """An index of a use, its quotients and remainders by strides, and the quotients of these."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codegen.ir import imperative as i
-from codegen.passes.analysis.dependences import Use, Workers, same_workers
+from codegen.passes.analysis.dependences import Use, Workers, determined, same_workers
 from rise.nat import (
     Atom,
     Facts,
@@ -43,6 +43,9 @@ def same_location(
     """
     shown = same_workers(use, use, uniform)
     unknown = [w for w in workers if w not in shown]
+    if unknown:  # trying all takes a hundred times as long
+        shown = determined(use, uniform)
+        unknown = [w for w in unknown if w not in shown]
     if not unknown:
         return None
     if _too_many(use):
