@@ -185,14 +185,14 @@ def _view(commands: Any) -> None:
     made.add_argument("file", metavar="FILE", help=f"{PROGRAM}, or a derivation that --save wrote")
     made.add_argument("name", nargs="?", metavar="NAME", help="a definition; for a derivation, another one")
     _of_program(made)
-    add(made, "--profile", "--out", "--open")
+    add(made, "--runtime", "--expect", "--profile", "--out", "--open")
 
     meaning = "say which term and which rewrite step a line of CUDA comes from"
     made = _command(commands, "explain-line", "explain_line", meaning)
     made.add_argument("file", metavar="FILE", help=f"F.cu:LINE, of `rise compile --lines`, or {PROGRAM}")
     made.add_argument("name", nargs="?", metavar="NAME", help="a definition of the program")
     _of_program(made)
-    add(made, "--line", "--runtime", "--json")
+    add(made, "--line", "--runtime", "--expect", "--json")
 
 
 def _of_program(made: argparse.ArgumentParser) -> None:

@@ -17,6 +17,7 @@ from rewrites.result import Success, show_path
 from rise import files
 from rise.cli.origins import Explained, Origin, explained
 from rise.cli.stages import Subject, building, chosen_strategy, derived, subject
+from rise.cli.stages import told as told_expected
 from rise.data import is_whole, parsed
 from rise.errors import UsageError
 
@@ -64,7 +65,8 @@ def _from_program(arguments: argparse.Namespace) -> tuple[str, Mapping[str, Any]
     chosen = subject(arguments)
     if arguments.line is None:
         raise _unclear("a line", "--line N says which one")
-    success = derived(chosen.program, chosen_strategy(arguments), building(chosen))
+    strategy = told_expected(chosen, chosen_strategy(arguments))
+    success = derived(chosen.program, strategy, building(chosen))
     made = explained(chosen, success)
     lines = table(made, header(chosen, made.program, arguments))["lines"]
     if arguments.line > len(lines):

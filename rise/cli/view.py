@@ -14,7 +14,7 @@ from rise.check.compare import Comparison
 from rise.check.program import check_text
 from rise.cli.options import target_of
 from rise.cli.origins import explained
-from rise.cli.stages import Subject, building, chosen_strategy, derived, subject
+from rise.cli.stages import Subject, building, chosen_strategy, derived, subject, told
 from rise.cli.terminal import note
 from rise.cli.viewer import profile
 from rise.cli.viewer.kernel import kernels
@@ -36,7 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
         _write_saved(target, [arguments.file, *([arguments.name] if arguments.name else [])])
     else:
         chosen = subject(arguments)
-        success = derived(chosen.program, chosen_strategy(arguments), building(chosen))
+        strategy = told(chosen, chosen_strategy(arguments))
+        success = derived(chosen.program, strategy, building(chosen))
         write_page(target, chosen, success, target_of(arguments), arguments.profile)
     note(f"wrote {target}")
     if arguments.open:

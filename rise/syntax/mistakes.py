@@ -13,6 +13,7 @@ from rise.syntax.foreign_idioms import (
     BEFORE_GIVES,
     BEFORE_NAME,
     BEFORE_TIMES,
+    CHOICE,
     operator_hint,
     told,
 )
@@ -50,6 +51,12 @@ WRITTEN = {
 
 FUNCTION = "a function is written `x => …`"
 PARAMETERS = "`def f{n: Nat}(xs: n.f32): f32 = …`"
+# what begins an expression elsewhere
+NO_EXPRESSION = {
+    "_LBRACKET": "`makeArray(2)(1.0, 2.0)` and `generate(i => …)` make arrays; `map` makes one of another",
+    "_LBRACE": "a body stands in no braces: these are for inferred parameters",
+    "STRING": "there are no values of text: it names files and foreign functions",
+}
 MISSING_EQUALS = "a definition is written `def f = …`: its `=` is missing"
 BODY = "`=` stands in front of the body; the type of a function is written `a -> b`"
 BEHIND_TYPE = {"_GIVES": BODY, "_LPAR": f"parameters stand in front of the type: {PARAMETERS}"}
@@ -67,6 +74,9 @@ ASCII = {
     "⇒": "=>",
     "×": "*",  # noqa: RUF001
     "·": "*",
+    "−": "-",  # noqa: RUF001
+    "–": "-",  # noqa: RUF001
+    "÷": "/",
     "≤": "<=",
     "≥": ">=",
     "≠": "!=",
@@ -205,6 +215,12 @@ def _token_hint(extent: Span, terminal: str, could_follow: frozenset[str]) -> st
         return FUNCTION
     if text in KEYWORDS and could_follow & {"NAME"} and "_FUN" not in could_follow:
         return f"`{text}` is a keyword and cannot be a name"
+    if could_follow == {"STRING"}:
+        return 'a file is imported by its name: `import "file.rise"`'
+    if terminal in NO_EXPRESSION and "_FUN" in could_follow:
+        return NO_EXPRESSION[terminal]
+    if terminal == "_COMMA" and "_DEF" in could_follow:
+        return "a pair stands in parentheses: `(a, b)`"
     if terminal in EXPRESSION_START and "_COMMA" in could_follow:
         return "there may be a `,` missing in front of it"
     return _bracket_hint(source, offset, text)
@@ -262,6 +278,8 @@ def _character_hint(character: str, before: str) -> str | None:
         return "digits are 0 to 9"
     if character == "\\":
         return FUNCTION
+    if character == "?":
+        return CHOICE
     if character in "&|":
         return f"write `{character * 2}`"
     if character == ";" and re.search(r"\blet\b(?:(?!\b(?:in|let)\b).)*\Z", before, re.DOTALL):

@@ -133,7 +133,8 @@ def resolve_data(surface: SurfaceType, kinds: Kinds) -> Data:
 def _resolve_application(surface: TypeApplication, kinds: Kinds) -> Data:
     name, expected = surface.name, APPLICATIONS.get(surface.name)
     if expected is None:
-        message, hint = f"there is no type `{name}[…]`", _did_you_mean(name, APPLICATIONS)
+        array = f"an array of 4 such is `4.{name}`" if name in SCALARS else None
+        message, hint = f"there is no type `{name}[…]`", array or _did_you_mean(name, APPLICATIONS)
         raise ScopeError("R0202", message, surface.span, hint)
     if len(surface.arguments) != len(expected):
         count = f"{len(expected)} argument{'s' if len(expected) > 1 else ''}"

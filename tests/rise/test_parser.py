@@ -418,6 +418,60 @@ hint: a number has no suffix: its type comes from where it stands, or write `f32
   |     ^^
 hint: `in` is a keyword and cannot be a name""",
     ),
+    *(
+        (f"def f = {text}", message)
+        for text, message in (
+            (
+                "x > 0 ? x : 0",
+                """m.rise:1:15: error R0103: the character `?` has no meaning here
+1 | def f = x > 0 ? x : 0
+  |               ^
+hint: `select(condition)(then)(otherwise)` chooses between values""",
+            ),
+            (
+                "x − 2",
+                """m.rise:1:11: error R0103: the character `−` has no meaning here
+1 | def f = x − 2
+  |           ^
+hint: write `-`""",
+            ),  # noqa: RUF001
+            (
+                "[1, 2]",
+                """m.rise:1:9: error R0101: found `[`, expected an expression
+1 | def f = [1, 2]
+  |         ^
+hint: `makeArray(2)(1.0, 2.0)` and `generate(i => …)` make arrays; `map` makes one of another""",
+            ),
+            (
+                "{ x }",
+                """m.rise:1:9: error R0101: found `{`, expected an expression
+1 | def f = { x }
+  |         ^
+hint: a body stands in no braces: these are for inferred parameters""",
+            ),
+            (
+                'x + "a"',
+                """m.rise:1:13: error R0101: found `"a"`, expected an expression
+1 | def f = x + "a"
+  |             ^^^
+hint: there are no values of text: it names files and foreign functions""",
+            ),
+            (
+                "x, y",
+                """m.rise:1:10: error R0101: found `,`, expected a definition or the end
+1 | def f = x, y
+  |          ^
+hint: a pair stands in parentheses: `(a, b)`""",
+            ),
+        )
+    ),  # fmt: skip
+    (
+        "import gemm",
+        """m.rise:1:8: error R0101: found `gemm`, expected a file name in quotes
+1 | import gemm
+  |        ^^^^
+hint: a file is imported by its name: `import "file.rise"`""",
+    ),
     (
         "def f: n. = 3",
         """m.rise:1:11: error R0101: found `=`, expected a type

@@ -469,6 +469,27 @@ def test_what_is_no_profile_is_refused(damage: dict[str, Any]) -> None:
     assert caught.value.code == "R0060"
 
 
+def test_a_page_of_sizes_that_are_open_until_launch_has_them_in_its_kernel(
+    rise: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Subject] = []
+
+    def told(chosen: Subject, strategy: Strategy) -> Strategy:
+        asked.append(chosen)
+        return strategy
+
+    for command in ("view.told", "explain_line.told_expected"):
+        monkeypatch.setattr(f"rise.cli.{command}", told)
+    (tmp_path / "f.rise").write_text("def f(n: Nat)(xs: n.f32) = xs |> map(x => x * 3)")
+    given = (str(tmp_path / "f.rise"), "f", "--runtime", "n=4", "--expect", "n=64", "--strategy", "default")
+    called = rise("view", *given, "--out", str(tmp_path / "p.html"))
+    assert called.status == 0, called.err
+    assert "int n_4" in (tmp_path / "p.html").read_text()
+    called = rise("explain-line", *given, "--line", "6")
+    assert called.status == 0, called.err
+    assert [dict(chosen.expected) for chosen in asked] == [{"n": 64}] * 2
+
+
 # --- the documentation ------------------------------------------------------------------------------------
 
 
