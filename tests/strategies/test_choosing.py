@@ -20,6 +20,7 @@ from rise.normal import data_flow
 from strategies.auto import auto
 from strategies.search import space
 from strategies.search.choice import Search, multiplies
+from strategies.search.cost import Cost
 from strategies.search.hardware import A100, H200, Gpu
 from strategies.search.problem import Problem
 
@@ -35,7 +36,7 @@ def problems(count: int) -> Iterator[Problem]:
         m, n, k = (draw.choice((1, 17, 63, 65, 128, 411, 777, 1333, 2048)) for _ in range(3))
         along_k = draw.random() < 0.5, draw.random() < 0.5
         yield Problem(
-            m, n, k, along_k=along_k, result_bytes=draw.choice((2, 4)), added_bytes=draw.choice((0, 2)),
+            m, n, k, along_k=along_k, result_bytes=draw.choice((2, 4)), beside=draw.choice(((), (2,))),
             batch=draw.choice((1, 1, 3)), scattered=draw.random() < 0.2, work=draw.choice((0, 12)),
         )  # fmt: skip
 
@@ -46,7 +47,7 @@ def priced(monkeypatch: pytest.MonkeyPatch) -> list[space.Point]:
     seen: list[space.Point] = []
     cost_of = space.cost_of
 
-    def seeing(point: space.Point, p: Problem, gpu: Gpu) -> space.Cost:
+    def seeing(point: space.Point, p: Problem, gpu: Gpu) -> Cost:
         seen.append(point)
         return cost_of(point, p, gpu)
 
