@@ -10,7 +10,7 @@ from rewrites.slicing import MAP_CONCAT, SPLIT_AT
 from rise.expr import Expr
 from rise.nat import at_least
 from rise.types import shape
-from strategies.core import Rewrite, Strategy, argument, check, choice, function, prints_as_call, seq
+from strategies.core import Rewrite, Strategy, argument, check, depending, function, prints_as_call, seq
 from strategies.matmul.products import rank, under_views
 from strategies.normal_forms import view_inward
 from strategies.places import computes
@@ -34,5 +34,4 @@ def first_and_rest(count: int, first: Rewrite, rest: Rewrite) -> Strategy:
         function(argument(seq(argument(view_inward), first))),
         argument(seq(argument(view_inward), rest)),
     )
-    is_array = check(lambda term: rank(term) == 3 and computes(term), "first_and_rest", "expected an array")
-    return choice(seq(is_array, both), under_views(both))
+    return depending(lambda term: both if rank(term) == 3 and computes(term) else under_views(both))
