@@ -20,6 +20,7 @@ from rise.normal import data_flow
 from strategies.auto import auto
 from strategies.search import space
 from strategies.search.choice import Search, multiplies
+from strategies.search.cost import Cost
 from strategies.search.hardware import A100, H200, Gpu
 from strategies.search.problem import Problem
 
@@ -46,7 +47,7 @@ def priced(monkeypatch: pytest.MonkeyPatch) -> list[space.Point]:
     seen: list[space.Point] = []
     cost_of = space.cost_of
 
-    def seeing(point: space.Point, p: Problem, gpu: Gpu) -> space.Cost:
+    def seeing(point: space.Point, p: Problem, gpu: Gpu) -> Cost:
         seen.append(point)
         return cost_of(point, p, gpu)
 
