@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rewrites.elements import NotPointwise, at, fresh, names
+from rewrites.elements import at, fresh, names
 from rewrites.folds import is_float, operation
 from rewrites.rule import computed
 from rewrites.scopes import Scope, Scoped
@@ -132,8 +132,5 @@ def NUMBERS_APART(term: Expr) -> Expr | str:  # noqa: N802  # rules are constant
     taken = names(term)
     row = fresh("row", Index(array_type(xs).size), taken)
     apart = _Apart(term, taken)
-    try:
-        made = apart.go(body, Scope({x.name: at(row, xs)}, row))
-    except NotPointwise as refused:
-        return refused.reason
+    made = apart.go(body, Scope({x.name: at(row, xs)}, row))
     return apply(head, Lambda(x, made), xs, origin=term.origin) if apart.changed else NONE

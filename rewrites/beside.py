@@ -176,12 +176,9 @@ def beside(term: Expr) -> Beside | None:
     sizes={"w": 2, "n": 4},
 )
 def ROWS_BY_PARTS(term: Expr, w: Nat, n: Nat) -> Expr | str:  # noqa: N802  # rules are constants
-    try:
-        found = Beside.of(term)
-        more = missing(found.fold.size, n.value or 1)
-        whole = found.longer(more)
-    except NotPointwise as refused:
-        return refused.reason
+    found = Beside.of(term)
+    more = missing(found.fold.size, n.value or 1)
+    whole = found.longer(more)
     fold = found.fold
     rows = transposed(whole) if found.turned else whole
     columns = array_type(Identifier("row", array_type(rows).element)).size

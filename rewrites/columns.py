@@ -10,7 +10,7 @@ one of an accumulator's elements.
 from __future__ import annotations
 
 from rewrites.build import build
-from rewrites.elements import NotPointwise, as_map, names
+from rewrites.elements import as_map, names
 from rewrites.rows import Rows
 from rewrites.rule import computed, rule
 from rise.expr import Expr, Lambda, call
@@ -34,10 +34,7 @@ def ELEMENTS_AS_MAP(term: Expr) -> Expr | str:  # noqa: N802  # rules are consta
             pass
         case _:
             return "expected a generated array"
-    try:
-        made = as_map(index, body)
-    except NotPointwise as refused:
-        return refused.reason
+    made = as_map(index, body)
     found = call(made)
     return made if found is not None and found[0] == "map" else "no array is selected from"
 
@@ -61,10 +58,7 @@ def COLUMN_ON_FRAGMENTS(term: Expr, k: Nat) -> Expr | str:  # noqa: N802  # rule
             pass
         case _:
             return "expected a number for each row"
-    try:
-        return build("x |> asColumn |> join", x=Rows(rows, k, names(term)).value(term, stored=False))
-    except NotPointwise as refused:
-        return refused.reason
+    return build("x |> asColumn |> join", x=Rows(rows, k, names(term)).value(term, stored=False))
 
 
 STORED_COLUMN = rule(

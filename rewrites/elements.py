@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from rewrites import typed
 from rewrites.algorithmic import is_reduction
 from rewrites.match import project
+from rewrites.result import Inapplicable
 from rewrites.typed import array_type, instance
 from rise.expr import (
     Apply,
@@ -41,12 +42,11 @@ from rise.types import I32, Array, Data, Index, Pair, Scalar, Type, as_data
 OPEN = frozenset({"zip", "pair", "generate", "idx", "unzip", "select", "let"})
 
 
-class NotPointwise(Exception):
+class NotPointwise(Inapplicable):
     """A part of a program whose elements are not functions of elements of other arrays."""
 
     def __init__(self, reason: str, part: Expr) -> None:
         super().__init__(reason)
-        self.reason = reason
         self.part = part
 
 

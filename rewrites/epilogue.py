@@ -165,27 +165,24 @@ def same_places(like: Fragment, types: list[Data], computed_tiles: bool) -> str 
     "What is done with a fragment's matrix is done with the elements that a lane holds.",
 )
 def ON_FRAGMENTS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
-    try:
-        p, fragments = _epilogue(term)
-        shown = {
-            leaf: fragments[made.name]  # type: ignore[union-attr]  # it is the name of a fragment
-            for leaf, made in p.leaves.items()
-            if _of_fragment(p, leaf, fragments)
-        }
-        like = next((t for t in map(fragment_type, shown.values()) if not _is_column(t)), None)
-        if like is None:
-            return "no accumulator is used"
-        element, operands = _columns_repeated(p, shown, like)
-        computed_tiles = False
-        for leaf, made in p.leaves.items():
-            if leaf not in shown:
-                computed_tiles |= p.depends(leaf) != (True, True) or not in_memory(made)
-                operands[leaf] = loaded(matrix(p.row, p.column, leaf), like)
-        types = [*(fragment_type(f).element for f in operands.values()), *_numbers(as_data(element.type))]
-        if (refused := same_places(like, types, computed_tiles)) is not None:
-            return refused
-    except NotPointwise as refusal:
-        return refusal.reason
+    p, fragments = _epilogue(term)
+    shown = {
+        leaf: fragments[made.name]  # type: ignore[union-attr]  # it is the name of a fragment
+        for leaf, made in p.leaves.items()
+        if _of_fragment(p, leaf, fragments)
+    }
+    like = next((t for t in map(fragment_type, shown.values()) if not _is_column(t)), None)
+    if like is None:
+        return "no accumulator is used"
+    element, operands = _columns_repeated(p, shown, like)
+    computed_tiles = False
+    for leaf, made in p.leaves.items():
+        if leaf not in shown:
+            computed_tiles |= p.depends(leaf) != (True, True) or not in_memory(made)
+            operands[leaf] = loaded(matrix(p.row, p.column, leaf), like)
+    types = [*(fragment_type(f).element for f in operands.values()), *_numbers(as_data(element.type))]
+    if (refused := same_places(like, types, computed_tiles)) is not None:
+        return refused
     together = reduce(lambda ys, x: zip_fragments(x, ys), reversed(operands.values()))
     x = Identifier(fresh_name("x", names(element)), fragment_type(together).element)
     values = dict(zip(operands, members(x, len(operands)), strict=True))
@@ -268,10 +265,7 @@ def _numbers(type_: Data) -> list[Data]:
     "The same by the lanes of a warp through shared memory, where nobody knows who holds which element.",
 )
 def THROUGH_SHARED(term: Expr) -> Expr | str:  # noqa: N802
-    try:
-        p, fragments = _epilogue(term)
-    except NotPointwise as refusal:
-        return refusal.reason
+    p, fragments = _epilogue(term)
     flat: dict[Expr, Expr] = {}
     for leaf, made in p.leaves.items():
         if _of_fragment(p, leaf, fragments):

@@ -291,10 +291,7 @@ def _row(found: System) -> Expr:
     exact=False,
 )
 def FACTORS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
-    try:
-        found = of_rows(term)
-    except NotPointwise as refused:
-        return refused.reason
+    found = of_rows(term)
     after = factored(found)
     return "no sum or maximum has a factor that all of its terms have" if after is found else written(after)
 

@@ -219,7 +219,4 @@ def _jointly(found: System) -> Expr:
     exact=False,
 )
 def AS_ONE(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
-    try:
-        return _jointly(factored(of_rows(term)))
-    except NotPointwise as refused:
-        return refused.reason
+    return _jointly(factored(of_rows(term)))

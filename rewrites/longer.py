@@ -153,10 +153,7 @@ def by_rows(found: System) -> Expr:
     sizes={"n": 8, "k": 16},
 )
 def WHOLE_FRAGMENTS(term: Expr, n: Nat, k: Nat) -> Expr | str:  # noqa: N802  # rules are constants
-    try:
-        return _whole(of_rows(term), n.value or 1, k.value or 1)
-    except NotPointwise as refused:
-        return refused.reason
+    return _whole(of_rows(term), n.value or 1, k.value or 1)
 
 
 def _whole(found: System, n: int, k: int) -> Expr | str:

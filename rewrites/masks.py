@@ -326,8 +326,5 @@ def BLOCKS_OF_A_MASK(term: Expr, n: Nat) -> Expr | str:  # noqa: N802  # rules a
     taken = names(term)
     row = fresh("row", Index(array_type(xs).size), taken)
     masks = _Masks(term, taken, n)
-    try:
-        made = masks.go(body, Scope({x.name: at(row, xs)}, row))
-    except NotPointwise as refused:
-        return refused.reason
+    made = masks.go(body, Scope({x.name: at(row, xs)}, row))
     return apply(head, Lambda(x, made), xs, origin=term.origin) if masks.changed else NO_MASK

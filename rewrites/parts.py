@@ -186,7 +186,4 @@ def _combined(given: Reductions, parts: Identifier, taken: set[str]) -> Expr:
     sizes={"n": 2},
 )
 def IN_PARTS(term: Expr, n: Nat) -> Expr | str:  # noqa: N802  # rules are constants
-    try:
-        return _in_parts(of_rows(term), n)
-    except NotPointwise as refused:
-        return refused.reason
+    return _in_parts(of_rows(term), n)

@@ -307,10 +307,7 @@ def mapped_over(function: Lambda, arrays: list[Expr]) -> Expr:
     "A matrix by what an element of it is a function of.",
 )
 def POINTWISE(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
-    try:
-        made = in_form(pointwise(term))
-    except NotPointwise as refused:
-        return refused.reason
+    made = in_form(pointwise(term))
     return "it has this form" if alpha_equal(made, term) else made
 
 
@@ -329,10 +326,7 @@ def POINTWISE(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
     "The same with every reduction of rows a column by itself.",
 )
 def REDUCTIONS_APART(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
-    try:
-        made = in_form(pointwise(term, apart=True))
-    except NotPointwise as refused:
-        return refused.reason
+    made = in_form(pointwise(term, apart=True))
     return "it has this form" if alpha_equal(made, term) else made
 
 
@@ -355,10 +349,7 @@ def POINTWISE_EACH(term: Expr) -> Expr | str:  # noqa: N802  # rules are constan
     if len(sizes) != 3 or _has_arrays(element):
         return "expected an array of matrices of numbers"
     batch = Identifier(fresh_name("k", names(term)), Index(sizes[0]))
-    try:
-        body = in_form(pointwise(at(batch, term)))
-    except NotPointwise as refused:
-        return refused.reason
+    body = in_form(pointwise(at(batch, term)))
     selections = (part for part in subterms(body) if selects(part, batch.name))
     arrays = list(dict.fromkeys(application(part)[2][1] for part in selections))
     if not arrays:

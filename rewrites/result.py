@@ -20,6 +20,14 @@ WIDTH = 92
 ELLIPSIS = "(…)"  # the arguments of a strategy that are too long to be shown
 
 
+class Inapplicable(Exception):
+    """Raised while a computed rule looks at a term that it does not apply to. reason: why"""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
 class Combination(str):
     """The title of a strategy that only combines others, by which steps are listed."""
 

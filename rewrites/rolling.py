@@ -309,7 +309,4 @@ def _fold(p: _Pass, bodies: Sequence[Expr]) -> Expr:
     sizes={"n": 2},
 )
 def ROLLING(term: Expr, n: Nat) -> Expr | str:  # noqa: N802  # rules are constants
-    try:
-        return _rolled(of_rows(term), n)
-    except NotPointwise as refused:
-        return refused.reason
+    return _rolled(of_rows(term), n)

@@ -193,12 +193,7 @@ def REDUCTIONS_INWARD(term: Expr) -> Expr | str:  # noqa: N802  # rules are cons
         return "expected the reductions of parts of rows"
     rows, width, result, reduction, make = found
     _, _, (operator, start, _) = application(reduction)
-    try:
-        return _Inward(width, as_data(result.type), make(operator, start, width)).at(
-            1, distinct_binders(rows)
-        )
-    except NotPointwise as refused:
-        return refused.reason
+    return _Inward(width, as_data(result.type), make(operator, start, width)).at(1, distinct_binders(rows))
 
 
 def reduces_parts(term: Expr) -> bool:

@@ -426,10 +426,7 @@ def _members_of(type_: Data) -> list[Data]:
 )
 def ROWS_ON_FRAGMENTS(term: Expr, k: Nat) -> Expr | str:  # noqa: N802  # rules are constants
     rows = array_type(term).size if isinstance(term.type, Array) else constant(0)
-    try:
-        return Rows(rows, k, names(term)).whole(term)
-    except NotPointwise as refused:
-        return refused.reason
+    return Rows(rows, k, names(term)).whole(term)
 
 
 def guarded(state: Identifier, body: Expr) -> tuple[Expr | None, Expr]:

@@ -18,7 +18,7 @@ from threading import RLock
 from rewrites.ancestry import Path, ancestors, part_of, with_origin
 from rewrites.constants import constant_of
 from rewrites.match import Match, Mismatch, Test, certain, describe, form
-from rewrites.result import Failure, Result, Step, Success
+from rewrites.result import Failure, Inapplicable, Result, Step, Success
 from rewrites.strategy import Head, Strategy
 from rise.check.elaborate import Elaborator, Scope
 from rise.check.program import check_elements, fill
@@ -435,7 +435,7 @@ class _Instantiation:
 @filled_at_once
 @dataclass(frozen=True, repr=False, slots=True)
 class Computed(Strategy):
-    """A rule whose right side is computed. `rewrite` returns the new term, or why there is none.
+    """A rule whose right side is computed. `rewrite` returns the new term, or returns or raises why not.
 
     head:  the primitive that a term has to apply, and to how many arguments; None where any term will do
     given: values of its parameters, which `rewrite` takes by name
@@ -457,12 +457,18 @@ class Computed(Strategy):
         return replace(self, given={**self.given, **{n: nat(v) for n, v in sizes.items()}})
 
     def __call__(self, term: Expr) -> Result:
-        after = self.rewrite(term, **self.given)
+        after = self._after(term)
         return Failure(self.name, term, after) if isinstance(after, str) else self._result(term, after)
 
     def attempt(self, term: Expr) -> Success | None:
-        after = self.rewrite(term, **self.given)
+        after = self._after(term)
         return None if isinstance(after, str) else self._result(term, after)
+
+    def _after(self, term: Expr) -> Expr | str:
+        try:
+            return self.rewrite(term, **self.given)
+        except Inapplicable as refused:
+            return refused.reason
 
     def _result(self, term: Expr, after: Expr) -> Success:
         place = place_of_function(self.rewrite)

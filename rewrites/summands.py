@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from rewrites.algorithmic import is_reduction
-from rewrites.elements import NotPointwise, names, put
+from rewrites.elements import names, put
 from rewrites.folds import (
     Fold,
     System,
@@ -248,9 +248,6 @@ def _is_reference(found: System, maximum: Fold) -> bool:
     exact=False,
 )
 def SUMMANDS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
-    try:
-        found = of_rows(term)
-    except NotPointwise as refused:
-        return refused.reason
+    found = of_rows(term)
     after = _without(found)
     return NONE if after is found else written(after)

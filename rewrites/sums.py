@@ -48,10 +48,7 @@ SUM_OF_SUMS = rule(
     "A product that is taken off is added, with its second operand negated by a kernel before.",
 )
 def DIFFERENCE_AS_SUM(term: Expr) -> Expr | str:  # noqa: N802  # a rule, named as the others
-    try:
-        form = pointwise(term)
-    except NotPointwise as refused:
-        return refused.reason
+    form = pointwise(term)
     uses = Counter(part for part in subterms(form.element) if isinstance(part, Identifier))
     element, leaves = form.element, dict(form.leaves)
     for difference in subterms(form.element):
@@ -126,10 +123,7 @@ def _crosswise() -> str:
     sizes={"n": 3},
 )
 def PRODUCT_BESIDE_PRODUCT(term: Expr, n: Nat) -> Expr | str:  # noqa: N802  # a rule, named as the others
-    try:
-        form = pointwise(term)
-    except NotPointwise as refused:
-        return refused.reason
+    form = pointwise(term)
     found = {leaf: part for leaf, array in form.leaves.items() if (part := _product(array)) is not None}
     sums = [(sum_, x, y) for sum_, x, y in _sums(form.element) if x in found and y in found]
     beside = _Beside(found, [(x, y) for _, x, y in sums])

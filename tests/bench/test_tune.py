@@ -375,7 +375,7 @@ def test_what_cannot_be_searched(arguments: list[str], said: str, capsys: pytest
 
 def test_a_product_that_nothing_is_tried_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tune", GEMM, "matmul_tf32", *COMMAND[3:7], "--target", "sm_75"]) == 2
-    said = "R0034: nothing is tried of `tensor_core` for products of `f32` on sm_75"
+    said = "R0034: nothing is tried of `tensor_core` for products of `tf32` on sm_75"
     assert said in capsys.readouterr().err
 
 

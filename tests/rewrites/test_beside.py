@@ -63,5 +63,5 @@ def test_other_programs_are_not_such(result: str, why: str) -> None:
     qs = f"b |> map(fun(r => a |> map(fun(c => {DOT}))))"
     text = f"fun((a: 3.3.i32, b: 3.3.i32) => ({ps}) |> fun(p => ({qs}) |> fun(q => {result})))"
     _, term = split(data_flow(check_expression(text)))
-    refused = ROWS_BY_PARTS.rewrite(term, **ROWS_BY_PARTS.given)
-    assert beside(term) is None and isinstance(refused, str) and why in refused
+    refused = ROWS_BY_PARTS(term)
+    assert beside(term) is None and isinstance(refused, Failure) and why in refused.reason

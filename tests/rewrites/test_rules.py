@@ -250,6 +250,10 @@ def test_every_computed_rule_has_instances() -> None:
     others |= {"numbers of tiles", "blocks of a mask", "factor of a mask"}
     # tests/rewrites/test_summands.py, for these
     others |= {"numbers apart", "summands of a maximum"}
+    # tests/rewrites/test_literal_factors.py, for this one
+    others |= {"literal factors as one"}
+    # tests/strategies/test_columns.py derives products with these
+    others |= {"column on fragments", "elements as a map", "pointwise, reductions apart"}
     # tests/strategies/test_one_pass_by_warps.py derives programs with this one at random sizes
     others |= {"whole fragments"}
     # tests/strategies/test_in_one_sum.py, for these
