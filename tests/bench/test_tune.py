@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import json
+import pickle
 import re
 import sys
-from contextlib import contextmanager
+from concurrent.futures import Future
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -410,6 +412,13 @@ def test_where_none_builds_the_reasons_are_said(
 # --- tables whose candidates are searched -------------------------------------------------------------------
 
 
+class Elsewhere(Immediately):
+    """With what another process would be sent."""
+
+    def submit(self, function: Any, /, *arguments: Any, **named: Any) -> Future[Any]:
+        return super().submit(*pickle.loads(pickle.dumps((function, *arguments))), **named)
+
+
 def test_a_table_can_ask_what_is_remembered_and_the_model(
     made: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -419,8 +428,9 @@ def test_a_table_can_ask_what_is_remembered_and_the_model(
     assert {len(case.subject.candidates) for case in by_model.cases} == {5}
     assert len({case.subject.candidates for case in by_model.cases}) == 4
     with monkeypatch.context() as patched:
-        patched.setattr(search, "MANY", 4)  # then in processes
-        assert searched(table, "model", 5, "sm_90a", jobs=1) == by_model
+        patched.setattr(search, "MANY", 4)  # then by workers
+        patched.setattr(search, "processes", lambda jobs: nullcontext(Elsewhere()))
+        assert searched(table, "model", 5, "sm_90a") == by_model
     assert searched(table, "table", 5, "sm_90a") is table
     case = by_model.cases[0]
     assert (
