@@ -12,7 +12,7 @@ from __future__ import annotations
 from rewrites.build import build
 from rewrites.elements import as_map, names
 from rewrites.rows import Rows
-from rewrites.rule import computed, rule
+from rewrites.rule import computed, library_rule
 from rise.expr import Expr, Lambda, call
 from rise.nat import Nat
 from rise.types import Array, Scalar
@@ -61,7 +61,7 @@ def COLUMN_ON_FRAGMENTS(term: Expr, k: Nat) -> Expr | str:  # noqa: N802  # rule
     return build("x |> asColumn |> join", x=Rows(rows, k, names(term)).value(term, stored=False))
 
 
-STORED_COLUMN = rule(
+STORED_COLUMN = library_rule(
     "asColumn >> asFragment >> toMem",
     "f |> asColumn |> asFragment |> toMem(Local)",
     "f",

@@ -111,23 +111,17 @@ def _factors(term: Expr) -> Iterator[Expr]:
             yield term
 
 
-def _is_rounded(term: Expr) -> bool:
-    rounded = ROUNDED | {"reciprocal"}
-    return any(isinstance(part, Primitive) and part.declaration.written in rounded for part in subterms(term))
-
-
 MODERATE = 2.0**32  # literals whose products neither overflow nor vanish, nor do they with what is left
 
 
 @computed(
     "literal factors as one",
-    "x * c * (d * y) → x * y * (c * d) where c and d are literals, of which the product is one",
+    "exp2(x * c * (d * y)) → exp2(x * y * (c * d)) where c and d are literals, of which the product is one",
     (
-        "fun(x: f32 => 0.5 * x * (2.0 * reciprocal(1.0 + exp2(x))))",
         "fun(x: f32 => exp2(-2.0 * (0.75 * x) * 1.5))",
-        "fun((x: f32, y: f32) => 0.25 * exp2(x) * (3.0 * y))",
+        "fun((x: f32, y: f32) => exp2(0.25 * x * (3.0 * y)))",
     ),
-    "The literals of a product that is rounded anyway, or whose power is taken, are multiplied beforehand.",
+    "The literals of a product whose power is taken are multiplied beforehand.",
     exact=False,
 )
 def ONE_LITERAL(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
@@ -135,10 +129,8 @@ def ONE_LITERAL(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
         case "exp2", head, [product]:
             found = _with_one_literal(product)
             return found if isinstance(found, str) else apply(head, found, origin=term.origin)
-        case "mul", _, _ if _is_rounded(term):
-            return _with_one_literal(term)
         case _:
-            return "expected a product that is not exact"
+            return "expected a power of two"
 
 
 def _with_one_literal(term: Expr) -> Expr | str:

@@ -179,7 +179,8 @@ def test_no_pass_changes_what_is_touched() -> None:
     del fired["index scalars"]  # programs have these where an index is clamped: see below
     del fired["fuse fragment loops"]  # these are of fragments: test_elements.py
     del fired["hoist reads"]  # of indices that are data: test_hoist_reads.py
-    assert len(fired) == len(INDICES) - 2 and min(fired.values()) >= 3, fired
+    del fired["floats of indices"]  # of numbers as floats: test_floats_of_indices.py
+    assert len(fired) == len(INDICES) - 3 and min(fired.values()) >= 3, fired
 
 
 def counters_of(body: i.Command) -> list[i.Counter]:

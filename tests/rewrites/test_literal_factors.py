@@ -1,4 +1,4 @@
-"""Literals of products that are rounded anyway become one."""
+"""Literals of products whose power is taken become one."""
 
 from __future__ import annotations
 
@@ -36,28 +36,27 @@ def test_products_with_one_literal_mean_the_same() -> None:
     xs = np.random.default_rng(SEED).uniform(-1, 3, 64).astype(np.float32)
     for _ in range(DRAWS):
         of = product(random, random.randrange(1, 4))
-        text = random.choice(("{}", "exp2({} * 0.25)", "{} + 1.0")).format(of)
+        text = random.choice(("{}", "exp2({} * 0.25)", "exp2({}) + 1.0")).format(of)
         term = data_flow(check_expression(f"fun(xs: 64.f32 => xs |> map(fun(x => {text})))"))
         made = normalize(ONE_LITERAL)(term)
         assert isinstance(made, Success)
         fired += bool(made.steps)
         assert literals(made.term) <= literals(term)
         np.testing.assert_allclose(call(made.term, xs), call(term, xs), rtol=2e-5, atol=1e-30)
-    assert fired > DRAWS / 3
+    assert fired > DRAWS / 6
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("fun(x: f32 => 0.5 * x)", "not exact"),
-        ("fun(x: f32 => 0.5 * x * 3.0)", "not exact"),
-        ("fun(x: f32 => 0.5 * exp2(x))", "several literal factors"),
-        (f"fun(x: f32 => 2.0 * exp2(x) * {2 * MODERATE})", "overflow"),
-        (f"fun(x: f32 => 2.0 * exp2(x) * {0.5 / MODERATE:.12f})", "vanish"),
+        ("fun(x: f32 => 0.5 * x * 3.0)", "power of two"),
+        ("fun(x: f32 => exp2(0.5 * x))", "several literal factors"),
+        (f"fun(x: f32 => exp2(2.0 * x * {2 * MODERATE}))", "overflow"),
+        (f"fun(x: f32 => exp2(2.0 * x * {0.5 / MODERATE:.12f}))", "vanish"),
     ],
 )
 def test_other_products_stay(text: str, why: str) -> None:
-    """A product that is exact, as that of a power of two, is not rounded otherwise."""
+    """A product that may be exact is not rounded otherwise."""
     term = data_flow(check_expression(text))
     refused = ONE_LITERAL(term.body if isinstance(term, Lambda) else term)
     assert isinstance(refused, Failure) and why in refused.reason

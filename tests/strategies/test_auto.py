@@ -68,7 +68,7 @@ PARTS = {
     "reluFirst": ["elementwise", "tensor_core"],
     "reluSecond": ["elementwise", "tensor_core"],
     "scaledBytes": ["elementwise", "tensor_core"],
-    "rmsProduct": ["rows", "tensor_core"],
+    "rmsProduct": ["tensor_core"],
     "softmaxProduct": ["tensor_core", "rows"],
     "rowSums": ["tensor_core"],
     "chain": ["tensor_core", "tensor_core"],
