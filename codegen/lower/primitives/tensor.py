@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from codegen.ir import imperative as i
 from codegen.ir.buffers import inner_element
 from codegen.ir.data import data
 from codegen.ir.fragments import ROWS_BY_QUADS, SAME_ROW, Regrouped, family_of, regrouped, row_register
-from codegen.lower.translate import Call, Continuation, Translator, accept_at, accepting, at, continuing
+from codegen.ir.scalar_temporaries import less
+from codegen.lower.translate import (
+    Call,
+    Continuation,
+    Environment,
+    Translator,
+    accept_at,
+    accepting,
+    at,
+    continuing,
+)
 from codegen.lower.views import Path, Sizes, index_of, reading, writing, zip_path
 from rise.errors import TranslationError
+from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, alpha_equal, fresh_name, map_children
 from rise.instructions import Family
-from rise.nat import Nat, variable
+from rise.nat import Nat, remainder, variable
+from rise.primitives.declare import REGISTRY, plain_pattern
 from rise.source import Origin
 from rise.types import I32, Data, Fragment, FragmentKind, Space, as_data
+
+ALTERNATELY = "write it in the function of `mapFragment`, as in `alternately(1, 4)(exp2)(exp2Polynomial)(x)`"
 
 
 def fragment_of(type_: Data) -> Fragment:
@@ -78,10 +94,46 @@ def each_element(translator: Translator, call: Call, target: i.Acceptor) -> i.Co
     def body(value: i.Expression) -> i.Command:
         index = translator.name("e")
         expr, inner = translator.apply(function, (at(value, index),), call.environment)
-        written = translator.accept(expr, accept_at(target, index), inner)
+        with translator.computing(variable(index)):
+            written = translator.accept(expr, accept_at(target, index), inner)
         return i.ForFragment(fragment_of(call.type), index, written, call.origin)
 
     return translator.continue_with(fragment, body, call.environment)
+
+
+@continuing("alternately")
+def one_of_two(translator: Translator, call: Call, then: Continuation) -> i.Command:
+    """con x λv. C(k·e mod n < k ? g(v) : f(v)), in the loop over registers e, which is unrolled."""
+    first, second, argument = call.arguments
+    register, share, period = translator.register, call.nat("k"), call.nat("n")
+    if register is None:
+        raise TranslationError("R0749", "`alternately` is in no `mapFragment`", call.origin, ALTERNATELY)
+    if not period.value or share.value is None:
+        message = f"`alternately({share}, {period})` has to say of how many registers"
+        raise TranslationError("R0749", message, call.origin, ALTERNATELY)
+    if not alpha_equal(_plain(first), _plain(second)):
+        message = "the functions of `alternately` are not two ways to compute one function"
+        raise TranslationError("R0749", message, call.origin, ALTERNATELY)
+    here = less(remainder(register * share, period), share)
+    x = Identifier(fresh_name("x", first.free | second.free), argument.type)
+
+    def either(usual: Expr, environment: Environment) -> i.Command:
+        return translator.all(
+            (Apply(second, x), usual),
+            environment,
+            lambda there, elsewhere: then(i.Operator("select", (here, there, elsewhere), call.type)),
+        )
+
+    return translator.let(argument, Lambda(x, Apply(first, x)), call.environment, either)
+
+
+def _plain(term: Expr) -> Expr:
+    """A term with the primitives that others are ways to compute in their place."""
+    match term:
+        case Primitive(declaration) if declaration.lowers is not None:
+            return replace(term, declaration=REGISTRY[plain_pattern(declaration)])
+        case _:
+            return map_children(term, _plain)
 
 
 @continuing("zipFragment")
