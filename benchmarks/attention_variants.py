@@ -2,17 +2,20 @@
 
     python benchmarks/attention_variants.py [--lengths 512 …] [--dims 64 128 256] [--masks heads causalHeads]
     python benchmarks/attention_variants.py --lengths 8192 --dims 64 128 --masks softcap alibi window
+    python benchmarks/attention_variants.py --polynomial 1 2 3 4 --dims 64 128
 
 The workload and the checks are those of benchmarks/attention.py. Modified scores stand beside FlexAttention
-under torch.compile, other ones beside cuDNN. Kernels are derived and compiled by all cores first. Then the
-variants of a size take turns in one process; the best of three medians counts.
+under torch.compile, other ones beside cuDNN. With `--polynomial`, the variants are `auto` and schedules with
+these shares of the powers of two, in eighths, by multiplications and additions. Kernels are derived and
+compiled by all cores first. Then the variants of a size take turns in one process; the best of three medians
+counts.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
@@ -87,11 +90,18 @@ OF_MODIFIED: Mapping[int, tuple[Mapping[str, Any], ...]] = {
         shape(128, 128, **TWO, **IN_TURN),
     ),
 }
+# by dimension, schedules that are compared with shares of powers by multiplications and additions
+SHARED: Mapping[int, tuple[Mapping[str, Any], ...]] = {
+    64: (shape(192, 128, **TWO), shape(128, 128, **TWO, **IN_TURN)),
+    128: (shape(128, 128, **TWO, **SKEWED), shape(128, 128, **TWO, **IN_TURN)),
+}
 MODIFICATIONS = ("softcap", "alibi", "window")
 
 
-def variants(name: str, dim: int) -> tuple[Mapping[str, Any], ...]:
-    return (OF_MODIFIED if name in MODIFICATIONS else VARIANTS)[dim]
+def variants(name: str, dim: int, shares: Sequence[int]) -> tuple[Mapping[str, Any], ...]:
+    if not shares:
+        return (OF_MODIFIED if name in MODIFICATIONS else VARIANTS)[dim]
+    return ({}, *({**schedule, "polynomial": share} for schedule in SHARED[dim] for share in shares))
 
 
 def sizes_of(dim: int, length: int) -> dict[str, int]:
@@ -122,6 +132,7 @@ def label(parameters: Mapping[str, Any]) -> str:
     switches = [k for k in ("blocks", "ahead", "skewed", "turns") if parameters.get(k)]
     words = [f"ahead {parameters['ahead']}" if k == "ahead" else WORDS.get(k, k) for k in switches]
     lanes = [] if parameters.get("bulk_stores", True) else ["by lanes"]
+    lanes += [f"{parameters['polynomial']}/8"] if "polynomial" in parameters else []
     return ", ".join([f"{rows} × {columns}", *words, *lanes])
 
 
@@ -195,6 +206,7 @@ def main() -> None:
     parser.add_argument("--lengths", type=int, nargs="+", default=[512, 2048, 8192])
     parser.add_argument("--dims", type=int, nargs="+", default=[64, 128, 256])
     parser.add_argument("--masks", nargs="+", default=["heads", "causalHeads"])
+    parser.add_argument("--polynomial", type=int, nargs="+", default=[])
     parser.add_argument("--build", action="store_true", help="derive and compile only")
     given = parser.parse_args()
     points = [(name, dim, length) for name in given.masks for dim in given.dims for length in given.lengths]
@@ -202,7 +214,7 @@ def main() -> None:
         orders = {
             (point, label(parameters)): pool.submit(made, *point, parameters)
             for point in points
-            for parameters in variants(point[0], point[1])
+            for parameters in variants(point[0], point[1], given.polynomial)
         }
         programs = {key: order.result() for key, order in orders.items()}
     for (point, which), program in programs.items():
