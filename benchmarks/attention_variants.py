@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 from typing import Any
 
@@ -25,6 +27,7 @@ from timing import median_ms
 
 import codegen
 from codegen.host.program import HostProgram
+from codegen.lower.primitives import tensor
 from rise.check.program import check_text, load
 from rise.errors import RiseError
 from strategies.matmul.one_pass import one_pass
@@ -95,10 +98,27 @@ SHARED: Mapping[int, tuple[Mapping[str, Any], ...]] = {
     64: (shape(192, 128, **TWO), shape(128, 128, **TWO, **IN_TURN)),
     128: (shape(128, 128, **TWO, **SKEWED), shape(128, 128, **TWO, **IN_TURN)),
 }
+TURNING = {("alibi", 128), ("window", 64)}
 MODIFICATIONS = ("softcap", "alibi", "window")
 
 
+OTHERS: tuple[Mapping[str, Any], ...] = (
+    {},
+    {"edit": "divided"},
+    {"edit": "one fence"},
+    {"chains": 2},
+    {"chains": 2, "edit": "one fence"},
+    {"chains": 4},
+    {"polynomial": 1},
+)
+BEST: Mapping[int, Mapping[str, Any]] = {64: shape(192, 128, **TWO), 128: shape(128, 128, **TWO, **SKEWED)}
+
+
 def variants(name: str, dim: int, shares: Sequence[int]) -> tuple[Mapping[str, Any], ...]:
+    if shares == [-1]:
+        best = shape(128, 128, **TWO, **IN_TURN) if TURNING & {name, (name, dim)} else BEST[dim]
+        best = shape(192, 128) if (name, dim) == ("causalHeads", 64) else best
+        return ({}, *({**best, **other} for other in OTHERS))
     if not shares:
         return (OF_MODIFIED if name in MODIFICATIONS else VARIANTS)[dim]
     return ({}, *({**schedule, "polynomial": share} for schedule in SHARED[dim] for share in shares))
@@ -108,8 +128,25 @@ def sizes_of(dim: int, length: int) -> dict[str, int]:
     return {"b": max(TOKENS // length, 1), "h": WIDTH // dim, "m": length, "n": length, "d": dim, "e": dim}
 
 
+def divided(text: str) -> str:
+    return text.replace("(-INFINITY)", "(-1.0f / 0.0f)")
+
+
+def fenced_once(text: str) -> str:
+    """Registers are pinned one after the other, and one fence follows."""
+    loop = r"(for [^\n]*// accumulators\n)((?:\s+wgmma_fence\([^\n]*\n)+)(\s+\}\n)"
+    return re.sub(
+        loop, lambda m: m[1] + m[2].replace("wgmma_fence", "pin_registers") + m[3] + "wgmma_fence();\n", text
+    )
+
+
+EDITS = {"": lambda text: text, "divided": divided, "one fence": fenced_once}
+
+
 def made(name: str, dim: int, length: int, parameters: Mapping[str, Any]) -> HostProgram | str:
     """The compiled program, or why there is none."""
+    edit, tensor.CHAINS = EDITS[parameters.get("edit", "")], parameters.get("chains", 1)
+    parameters = {key: value for key, value in parameters.items() if key not in ("edit", "chains")}
     try:
         program = check_text(MODIFIED)[name] if name in MODIFICATIONS else load(PROGRAMS)[name]
         compiled = codegen.compile(
@@ -122,7 +159,8 @@ def made(name: str, dim: int, length: int, parameters: Mapping[str, Any]) -> Hos
         )
     except RiseError as error:
         return f"{error.code} {error.message}".splitlines()[0]
-    return compiled.program
+    kernels = tuple(replace(kernel, source=edit(kernel.source)) for kernel in compiled.program.kernels)
+    return replace(compiled.program, kernels=kernels)
 
 
 def label(parameters: Mapping[str, Any]) -> str:
@@ -133,6 +171,8 @@ def label(parameters: Mapping[str, Any]) -> str:
     words = [f"ahead {parameters['ahead']}" if k == "ahead" else WORDS.get(k, k) for k in switches]
     lanes = [] if parameters.get("bulk_stores", True) else ["by lanes"]
     lanes += [f"{parameters['polynomial']}/8"] if "polynomial" in parameters else []
+    lanes += [f"{parameters['chains']} chains"] if "chains" in parameters else []
+    lanes += [parameters["edit"]] if "edit" in parameters else []
     return ", ".join([f"{rows} × {columns}", *words, *lanes])
 
 

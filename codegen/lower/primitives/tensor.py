@@ -23,11 +23,12 @@ from codegen.lower.views import Path, Sizes, index_of, reading, writing, zip_pat
 from rise.errors import TranslationError
 from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, alpha_equal, fresh_name, map_children
 from rise.instructions import Family
-from rise.nat import Nat, remainder, variable
+from rise.nat import Nat, constant, quotient, remainder, variable
 from rise.primitives.declare import REGISTRY, plain_pattern
 from rise.source import Origin
-from rise.types import I32, Data, Fragment, FragmentKind, Space, as_data
+from rise.types import I32, Array, Data, Fragment, FragmentKind, Space, as_data
 
+CHAINS = 1
 ALTERNATELY = "write it in the function of `mapFragment`, as in `alternately(1, 4)(exp2)(exp2Polynomial)(x)`"
 
 
@@ -155,17 +156,21 @@ def zip_fragment(sizes: Sizes, path: Path) -> tuple[int, Path]:
 
 @accepting("reduceRows")
 def rows(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
-    """new rows. rows[r] := z ; for e. rows[row of e] := op(rows[row of e], x[e]) ; lanes of a row ; A := rows
+    """new rows. rows[c][r] := z ; for e. rows[e mod 2][row of e] := op(rows[e mod 2][row of e], x[e]) ;
+    rows[0] := op(rows[0], rows[1]) ; lanes of a row ; A := rows[0]
 
-    The lanes that hold a row exchange their results, so that each of them has the whole row's.
+    Even and odd columns are two chains of operations that do not wait for each other. The lanes that hold a
+    row exchange their results, so that each of them has the whole row's.
     """
     operator, initial, fragment = call.arguments
     column = fragment_of(call.type)
-    name = translator.name("rows", column)
-    own, place = i.Variable(name, column), i.AcceptVariable(name, column)
+    chains = Array(constant(CHAINS), column) if CHAINS > 1 else column
+    name = translator.name("rows", chains)
+    every, places = i.Variable(name, chains), i.AcceptVariable(name, chains)
+    own, place = _chain(every, constant(0)), _accept_chain(places, constant(0))
 
     def combined(value: i.Expression, index: str) -> i.Command:
-        """rows[r] := op(rows[r], value), for the row r of a register."""
+        """rows[0][r] := op(rows[0][r], value), for the row r of a register."""
         expr, inner = translator.apply(operator, (at(own, index), value), call.environment)
         return translator.accept(expr, accept_at(place, index), inner)
 
@@ -173,25 +178,44 @@ def rows(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
         accumulator = fragment_of(data(fragment))
         start, each, exchanged = (translator.name("e") for _ in range(3))
         row = _row_of(accumulator, variable(each), call.origin)
-        expr, inner = translator.apply(operator, (at(own, row), at(value, each)), call.environment)
-        added = translator.accept(expr, accept_at(place, row), inner)
+        chain = chain_of(variable(each))
+        given = at(_chain(every, chain), row), at(value, each)
+        expr, inner = translator.apply(operator, given, call.environment)
+        added = translator.accept(expr, accept_at(_accept_chain(places, chain), row), inner)
         exchanges = (
             combined(
                 i.Operator("shuffleXor", (at(own, exchanged), i.Number(bit, I32)), column.element), exchanged
             )
             for bit in SAME_ROW
         )
-        filled = translator.accept(initial, accept_at(place, start), call.environment)
-        copied = translator.name("e")
+        filled = [
+            translator.accept(initial, accept_at(_accept_chain(places, constant(c)), start), call.environment)
+            for c in range(CHAINS)
+        ]
+        copied, ends = translator.name("e"), translator.name("e")
+        joined = [combined(at(_chain(every, constant(c)), ends), ends) for c in range(1, CHAINS)]
         return i.sequence(
-            i.ForFragment(column, start, filled, call.origin),
+            i.ForFragment(column, start, i.sequence(*filled), call.origin),
             i.ForFragment(accumulator, each, added, call.origin),
+            *(i.ForFragment(column, ends, i.sequence(*joined), call.origin) for _ in joined[:1]),
             *(i.ForFragment(column, exchanged, exchange, call.origin) for exchange in exchanges),
             i.ForFragment(column, copied, i.Assign(accept_at(target, copied), at(own, copied), call.origin)),
         )
 
     body = translator.continue_with(fragment, reduced, call.environment)
-    return i.New(Space.LOCAL, name, column, body, call.origin)
+    return i.New(Space.LOCAL, name, chains, body, call.origin)
+
+
+def _chain(every: i.Expression, number: Nat) -> i.Expression:
+    return at(every, number) if CHAINS > 1 else every
+
+
+def _accept_chain(every: i.Acceptor, number: Nat) -> i.Acceptor:
+    return accept_at(every, number) if CHAINS > 1 else every
+
+
+def chain_of(e: Nat) -> Nat:
+    return remainder(e, 2) + 2 * remainder(quotient(e, 4), CHAINS // 2) if CHAINS > 1 else constant(0)
 
 
 @continuing("repeatColumn", "asOperands")
