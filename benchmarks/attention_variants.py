@@ -98,27 +98,33 @@ SHARED: Mapping[int, tuple[Mapping[str, Any], ...]] = {
     64: (shape(192, 128, **TWO), shape(128, 128, **TWO, **IN_TURN)),
     128: (shape(128, 128, **TWO, **SKEWED), shape(128, 128, **TWO, **IN_TURN)),
 }
-TURNING = {("alibi", 128), ("window", 64)}
 MODIFICATIONS = ("softcap", "alibi", "window")
 
 
 OTHERS: tuple[Mapping[str, Any], ...] = (
     {},
     {"edit": "divided"},
-    {"edit": "one fence"},
+    {"edit": "fences"},
     {"chains": 2},
-    {"chains": 2, "edit": "one fence"},
-    {"chains": 4},
     {"polynomial": 1},
 )
-BEST: Mapping[int, Mapping[str, Any]] = {64: shape(192, 128, **TWO), 128: shape(128, 128, **TWO, **SKEWED)}
+LATE: tuple[Mapping[str, Any], ...] = (
+    {},
+    {"edit": "late"},
+    {"edit": "late", "chains": 2},
+    {"edit": "late", "polynomial": 1},
+    {"edit": "late", "polynomial": 2},
+)
 
 
 def variants(name: str, dim: int, shares: Sequence[int]) -> tuple[Mapping[str, Any], ...]:
     if shares == [-1]:
-        best = shape(128, 128, **TWO, **IN_TURN) if TURNING & {name, (name, dim)} else BEST[dim]
-        best = shape(192, 128) if (name, dim) == ("causalHeads", 64) else best
-        return ({}, *({**best, **other} for other in OTHERS))
+        whole = shape(192, 128) if name == "causalHeads" else shape(192, 128, **TWO)
+        plain = [{**whole, **other} for other in OTHERS] if dim == 64 else []
+        skewed = shape(128, 128, **TWO, **SKEWED)
+        first = OTHERS[1:4] if dim == 128 else ()
+        steps = [{**skewed, **other} for other in (*first, *LATE)]
+        return ({}, *plain, *steps, *({**shape(128, 128, **TWO, **IN_TURN), **other} for other in LATE[:4]))
     if not shares:
         return (OF_MODIFIED if name in MODIFICATIONS else VARIANTS)[dim]
     return ({}, *({**schedule, "polynomial": share} for schedule in SHARED[dim] for share in shares))
@@ -132,15 +138,17 @@ def divided(text: str) -> str:
     return text.replace("(-INFINITY)", "(-1.0f / 0.0f)")
 
 
-def fenced_once(text: str) -> str:
-    """Registers are pinned one after the other, and one fence follows."""
-    loop = r"(for [^\n]*// accumulators\n)((?:\s+wgmma_fence\([^\n]*\n)+)(\s+\}\n)"
-    return re.sub(
-        loop, lambda m: m[1] + m[2].replace("wgmma_fence", "pin_registers") + m[3] + "wgmma_fence();\n", text
-    )
+def fenced(text: str) -> str:
+    return text.replace("pin_registers(", "wgmma_fence(")
 
 
-EDITS = {"": lambda text: text, "divided": divided, "one fence": fenced_once}
+def late(text: str) -> str:
+    """ptxas moves no exponentials behind a barrier."""
+    waits = r"( +)(wgmma_wait<0>\(\w+\.x\);\n +#pragma unroll\n[^\n]*// accum[^\n]*\n +wgmma_wait<0>\(a_f)"
+    return re.sub(waits, r"\1named_barrier(threadIdx.x / 128 + 1, 128);\n\1\2", text)
+
+
+EDITS = {"late": late, "": lambda text: text, "divided": divided, "fences": fenced}
 
 
 def made(name: str, dim: int, length: int, parameters: Mapping[str, Any]) -> HostProgram | str:

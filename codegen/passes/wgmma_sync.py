@@ -292,7 +292,7 @@ class _Inserter:
     # --- fences -----------------------------------------------------------------------------------
 
     def _fences_of_run(self, parts: tuple[i.Command, ...], fenced: frozenset[str]) -> list[i.Command]:
-        """The fences before products that follow each other: of registers, or without naming any."""
+        """The fence before products that follow each other, after all registers that it is for."""
         found: list[i.Command] = []
         for number, part in enumerate(parts):
             if not only_multiplies(part) or (number and id(part) in self.known.needs):
@@ -300,7 +300,10 @@ class _Inserter:
             names, fences = self._fences(part, fenced)
             fenced |= names
             found += fences
-        return found or [i.WgmmaFence()]
+        if len(found) == 1 and isinstance(found[0], i.WgmmaFence):
+            return found
+        pinned = [i.rebuild(part, i.WgmmaFence, lambda fence: replace(fence, pins=True)) for part in found]
+        return [*pinned, i.WgmmaFence()]
 
     def _fences(self, part: i.Command, fenced: frozenset[str]) -> tuple[frozenset[str], list[i.Command]]:
         """The registers that only products use in a command, if they are not fenced yet, and their fences."""

@@ -206,8 +206,12 @@ def shown(command: i.Command) -> list[str]:
     match command:
         case i.Wgmma(i.Access(name)):
             return [f"{name} += product"]
-        case i.WgmmaFence(fragments):
-            return [" ".join(["fence", *(f.buffer for f in fragments if isinstance(f, i.Access))])]
+        case i.WgmmaFence(fragments, pins):
+            return [
+                " ".join(
+                    ["pin" if pins else "fence", *(f.buffer for f in fragments if isinstance(f, i.Access))]
+                )
+            ]
         case i.WgmmaWait(pending, fragments):
             names = (f.buffer for f in fragments if isinstance(f, i.Access))
             return [" ".join([f"wait {pending}", *names])]
@@ -250,7 +254,7 @@ def test_a_result_that_becomes_an_operand_is_waited_for_and_no_other() -> None:
     assert shown(wgmma_sync(i.Function("f", (), (), body)).body) == [
         *("for k", "fence S", "S += product", "commit"),
         *("wait 0 S", "for e", "P := …", "end", "for e", "O := …", "end"),
-        *("fence O", "fence P", "O += product", "commit", "wait 0 O", "wait 0 P", "end"),
+        *("pin O", "pin P", "fence", "O += product", "commit", "wait 0 O", "wait 0 P", "end"),
         *("for e", "out := …", "end"),
     ]  # fmt: skip
 
