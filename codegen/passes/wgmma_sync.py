@@ -35,6 +35,7 @@ from codegen.passes.analysis.in_flight import (
     release_of,
 )
 from codegen.passes.analysis.wgmma_operands import check_operands
+from codegen.passes.late_waits import late_waits
 from rise.errors import TranslationError
 from rise.nat import Atom, Nat, NatVariable, at_least, constant, variable
 from rise.types import Data
@@ -54,7 +55,7 @@ def wgmma_sync(function: i.Function) -> i.Function:
         inserter = _Inserter(in_flight(body, guarded, at_once), types, _consumers(body))
         done, owed = inserter.go(body, [], frozenset())
         if inserter.in_vain <= at_once:
-            return replace(function, body=i.sequence(done, *inserter.flushed(owed)))
+            return replace(function, body=late_waits(i.sequence(done, *inserter.flushed(owed))))
         at_once |= inserter.in_vain
 
 
