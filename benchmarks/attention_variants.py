@@ -2,21 +2,19 @@
 
     python benchmarks/attention_variants.py [--lengths 512 …] [--dims 64 128 256] [--masks heads causalHeads]
     python benchmarks/attention_variants.py --lengths 8192 --dims 64 128 --masks softcap alibi window
-    python benchmarks/attention_variants.py --polynomial 1 2 3 4 --dims 64 128
 
 The workload and the checks are those of benchmarks/attention.py. Modified scores stand beside FlexAttention
-under torch.compile, other ones beside cuDNN. With `--polynomial`, the variants are `auto` and schedules with
-these shares of the powers of two, in eighths, by multiplications and additions. Kernels are derived and
-compiled by all cores first. Then the variants of a size take turns in one process; the best of three medians
-counts.
+under torch.compile, other ones beside cuDNN. Kernels are derived and compiled by all cores first. Then the
+variants of a size take turns in one process; the best of three medians counts.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
@@ -27,7 +25,6 @@ from timing import median_ms
 
 import codegen
 from codegen.host.program import HostProgram
-from codegen.lower.primitives import tensor
 from rise.check.program import check_text, load
 from rise.errors import RiseError
 from strategies.matmul.one_pass import one_pass
@@ -93,45 +90,35 @@ OF_MODIFIED: Mapping[int, tuple[Mapping[str, Any], ...]] = {
         shape(128, 128, **TWO, **IN_TURN),
     ),
 }
-# by dimension, schedules that are compared with shares of powers by multiplications and additions
-SHARED: Mapping[int, tuple[Mapping[str, Any], ...]] = {
-    64: (shape(192, 128, **TWO), shape(128, 128, **TWO, **IN_TURN)),
-    128: (shape(128, 128, **TWO, **SKEWED), shape(128, 128, **TWO, **IN_TURN)),
-}
+EDITED = bool(os.environ.get("EDITED"))
 MODIFICATIONS = ("softcap", "alibi", "window")
 
 
-OTHERS: tuple[Mapping[str, Any], ...] = (
-    {},
-    {"edit": "divided"},
-    {"edit": "fences"},
-    {"chains": 2},
-    {"polynomial": 1},
-)
-LATE: tuple[Mapping[str, Any], ...] = (
-    {},
-    {"edit": "late"},
-    {"edit": "late", "chains": 2},
-    {"edit": "late", "polynomial": 1},
-    {"edit": "late", "polynomial": 2},
-)
+def edited(name: str, dim: int) -> tuple[Mapping[str, Any], ...]:
+    """The schedules that `auto` takes, with the kernel's text as it is, and changed."""
+    whole = shape(192, 128) if name == "causalHeads" else shape(192, 128, **TWO)
+    apart = ("both apart", "scores apart") if name == "softcap" else ()
+    in_steps = ("powers apart", *apart, "divided", "fences")
+    found: list[tuple[Mapping[str, Any], tuple[str, ...]]] = [
+        (shape(128, 128, **TWO, **SKEWED), ("early", "powers apart", *apart)),
+        (shape(128, 128, **TWO, **IN_TURN), ("early", "powers apart", *apart)),
+    ]
+    if dim == 64:
+        found.insert(0, (whole, in_steps))
+    return ({}, *(m for s, edits in found for m in (s, *({**s, "edit": edit} for edit in edits))))
 
 
-def variants(name: str, dim: int, shares: Sequence[int]) -> tuple[Mapping[str, Any], ...]:
-    if shares == [-1]:
-        whole = shape(192, 128) if name == "causalHeads" else shape(192, 128, **TWO)
-        plain = [{**whole, **other} for other in OTHERS] if dim == 64 else []
-        skewed = shape(128, 128, **TWO, **SKEWED)
-        first = OTHERS[1:4] if dim == 128 else ()
-        steps = [{**skewed, **other} for other in (*first, *LATE)]
-        return ({}, *plain, *steps, *({**shape(128, 128, **TWO, **IN_TURN), **other} for other in LATE[:4]))
-    if not shares:
-        return (OF_MODIFIED if name in MODIFICATIONS else VARIANTS)[dim]
-    return ({}, *({**schedule, "polynomial": share} for schedule in SHARED[dim] for share in shares))
+def variants(name: str, dim: int) -> tuple[Mapping[str, Any], ...]:
+    if EDITED:
+        return edited(name, dim)
+    return (OF_MODIFIED if name in MODIFICATIONS else VARIANTS)[dim]
 
 
 def sizes_of(dim: int, length: int) -> dict[str, int]:
     return {"b": max(TOKENS // length, 1), "h": WIDTH // dim, "m": length, "n": length, "d": dim, "e": dim}
+
+
+BARRIER = "named_barrier(threadIdx.x / 128 + 1, 128);\n"
 
 
 def divided(text: str) -> str:
@@ -142,19 +129,34 @@ def fenced(text: str) -> str:
     return text.replace("pin_registers(", "wgmma_fence(")
 
 
-def late(text: str) -> str:
-    """ptxas moves no exponentials behind a barrier."""
-    waits = r"( +)(wgmma_wait<0>\(\w+\.x\);\n +#pragma unroll\n[^\n]*// accum[^\n]*\n +wgmma_wait<0>\(a_f)"
-    return re.sub(waits, r"\1named_barrier(threadIdx.x / 128 + 1, 128);\n\1\2", text)
+def early(text: str) -> str:
+    return re.sub(r" +named_barrier\([^\n]*\n(?= +wgmma_wait<)", "", text)
 
 
-EDITS = {"late": late, "": lambda text: text, "divided": divided, "fences": fenced}
+def scores_apart(text: str) -> str:
+    return re.sub(r"(= \(-reciprocal\(\(1.0f [^\n]*\n +\}\n)", r"\1" + BARRIER, text)
+
+
+def powers_apart(text: str) -> str:
+    loop = r"( +#pragma unroll\n[^\n]*num_elements[^\n]*\n +c_fragment\w*\.x\[\w+\] = power_of_two\(\(\()"
+    return re.sub(loop, BARRIER + r"\1", text)
+
+
+EDITS: Mapping[str, Callable[[str], str]] = {
+    "": lambda text: text,
+    "divided": divided,
+    "fences": fenced,
+    "early": early,
+    "scores apart": scores_apart,
+    "powers apart": powers_apart,
+    "both apart": lambda text: powers_apart(scores_apart(text)),
+}
 
 
 def made(name: str, dim: int, length: int, parameters: Mapping[str, Any]) -> HostProgram | str:
     """The compiled program, or why there is none."""
-    edit, tensor.CHAINS = EDITS[parameters.get("edit", "")], parameters.get("chains", 1)
-    parameters = {key: value for key, value in parameters.items() if key not in ("edit", "chains")}
+    edit = EDITS[parameters.get("edit", "")]
+    parameters = {key: value for key, value in parameters.items() if key != "edit"}
     try:
         program = check_text(MODIFIED)[name] if name in MODIFICATIONS else load(PROGRAMS)[name]
         compiled = codegen.compile(
@@ -178,8 +180,6 @@ def label(parameters: Mapping[str, Any]) -> str:
     switches = [k for k in ("blocks", "ahead", "skewed", "turns") if parameters.get(k)]
     words = [f"ahead {parameters['ahead']}" if k == "ahead" else WORDS.get(k, k) for k in switches]
     lanes = [] if parameters.get("bulk_stores", True) else ["by lanes"]
-    lanes += [f"{parameters['polynomial']}/8"] if "polynomial" in parameters else []
-    lanes += [f"{parameters['chains']} chains"] if "chains" in parameters else []
     lanes += [parameters["edit"]] if "edit" in parameters else []
     return ", ".join([f"{rows} × {columns}", *words, *lanes])
 
@@ -254,7 +254,6 @@ def main() -> None:
     parser.add_argument("--lengths", type=int, nargs="+", default=[512, 2048, 8192])
     parser.add_argument("--dims", type=int, nargs="+", default=[64, 128, 256])
     parser.add_argument("--masks", nargs="+", default=["heads", "causalHeads"])
-    parser.add_argument("--polynomial", type=int, nargs="+", default=[])
     parser.add_argument("--build", action="store_true", help="derive and compile only")
     given = parser.parse_args()
     points = [(name, dim, length) for name in given.masks for dim in given.dims for length in given.lengths]
@@ -262,7 +261,7 @@ def main() -> None:
         orders = {
             (point, label(parameters)): pool.submit(made, *point, parameters)
             for point in points
-            for parameters in variants(point[0], point[1], given.polynomial)
+            for parameters in variants(point[0], point[1])
         }
         programs = {key: order.result() for key, order in orders.items()}
     for (point, which), program in programs.items():

@@ -1,17 +1,15 @@
 """What fused programs cost beside the product alone: in a graph, on cold operands, in turns.
 
     python benchmarks/beside_products.py [--out FOLDER]
-    python benchmarks/beside_products.py --polynomial 1 2 4 [--out FOLDER]
 
-gelu(A·B + bias) + R and rms_norm(X)·W beside A·B; silu(X·W)·(X·V) beside X·[W V]. All through `auto`. With
-`--polynomial`, gelu alone, also with these shares of its powers of two, in eighths, by multiplications and
-additions. Every result is compared with the same formula in f64.
+gelu(A·B + bias) + R and rms_norm(X)·W beside A·B; silu(X·W)·(X·V) beside X·[W V]. All through `auto`. Every
+result is compared with the same formula in f64.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,15 +19,7 @@ from timing import write
 
 import codegen
 from rise.check.program import Program, load
-from rise.check.specialise import specialise
-from rise.expr import Definition
-from rise.normal import data_flow
-from strategies.core import Strategy
-from strategies.registry import find
-from strategies.search.choice import Search, chosen
-from strategies.search.hardware import for_target
 
-TARGET = "sm_90a"
 TABLES = Path(__file__).parent / "tables"
 # a program, its formula, how many columns the product alone has for each of its own, and sizes m, n, k
 CASES: Sequence[tuple[str, str, int, Sequence[tuple[int, int, int]]]] = (
@@ -82,18 +72,7 @@ def graph(torch: Any, kernel: Callable[..., Any], name: str, operands: Sequence[
     return graph_of(torch, partial(run, kernel, operands, out))
 
 
-def alternating(program: Definition, sizes: Mapping[str, int], share: int) -> Strategy:
-    """What `auto` takes, with a share of the powers of two by multiplications and additions."""
-    found = chosen(Search(for_target(TARGET), TARGET), data_flow(specialise(program, sizes)))
-    if isinstance(found, str):
-        raise SystemExit(found)
-    point = found[0].point
-    return find(point.strategy).make({**point.settings, "polynomial": str(share)})
-
-
-def measured(
-    torch: Any, fused: Program, plain: Program, name: str, wide: int, at: Sequence[int], shares: Sequence[int]
-) -> str:
+def measured(torch: Any, fused: Program, plain: Program, name: str, wide: int, at: Sequence[int]) -> str:
     m, n, k = at
     each = inputs(torch, name, m, n, k)
     sets = max(2, min(CALLS, int(OPERANDS / sum(x.nbytes for x in each))))
@@ -108,14 +87,6 @@ def measured(
         "product": graph(torch, product, "product", alone, columns),
         "torch": graph(torch, torch.mm, "product", alone, columns),
     }
-    # a graph does not keep its kernel loaded, so all of them stay until the graphs have run
-    others = {
-        share: codegen.compile(
-            fused[name], alternating(fused[name], sizes, share), sizes=sizes, spills="allow"
-        )
-        for share in shares
-    }
-    graphs |= {f"{share}/8": graph(torch, other, name, operands, out) for share, other in others.items()}
     found = times(torch, graphs)
     cells = " | ".join(f"{found[which]:.2f}" for which in graphs)
     return f"| {m} {n} {k} | {cells} | {found['fused'] / found['product']:.3f} |"
@@ -126,21 +97,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--polynomial", type=int, nargs="+", default=[])
     given = parser.parse_args(arguments)
     fused, plain = load(TABLES / "fused.rise"), load(TABLES / "layouts.rise")
     lines = [f"# Fused programs beside the product alone, µs, {torch.cuda.get_device_name()}"]
-    shares: list[int] = given.polynomial
-    for title, name, wide, sizes in CASES[:1] if shares else CASES:
-        columns = [
-            "fused",
-            "product alone",
-            "torch.mm",
-            *(f"{share}/8" for share in shares),
-            "of the product",
-        ]
-        lines += ["", f"| {title}, m n k | {' | '.join(columns)} |", "| --- |" + " ---: |" * len(columns)]
-        lines += [measured(torch, fused, plain, name, wide, at, shares) for at in sizes]
+    for title, name, wide, sizes in CASES:
+        lines += ["", f"| {title}, m n k | fused | product alone | torch.mm | of the product |"]
+        lines += ["| --- |" + " ---: |" * 4]
+        lines += [measured(torch, fused, plain, name, wide, at) for at in sizes]
     write(given.out, "beside-products.md", "\n".join(lines) + "\n")
 
 

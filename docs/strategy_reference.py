@@ -336,10 +336,6 @@ EXAMPLES = {
         "fun(xss: 4.6.f32 => xss |> map(fun(r => r |> map(fun(x => 8 * tanh(x))) |> fun(s => s"
         " |> reduce(max, -infinity) |> fun(m => s |> map(fun(x => f16(exp(x - m)))))))))",
     ),
-    "powers_alternately": (
-        "in_inputs(powers_alternately(2))",
-        "fun(f: Fragment[16, 8, 16, f32, Accum] => f |> mapFragment(fun(x => exp2(x) + 1)))",
-    ),
     "operands_swapped": ("in_inputs(operands_swapped(products))", PRODUCT),
     "rows_by_threads": (f"in_inputs(products >> rows_by_threads({COPIES}, Stored(64, True)))", BIAS),
     "over_blocks": (
@@ -451,9 +447,7 @@ SECTIONS |= {
     "Phases of products: memory": (
         "stage copied loaded_ahead specialise direct_epilogue beside_in_bulk shared_epilogue rows_by_threads"
     ),
-    "Numbers that are rounded anyway": (
-        "by_reciprocals in_few_instructions tanh_of_scores powers_alternately"
-    ),
+    "Numbers that are rounded anyway": "by_reciprocals in_few_instructions tanh_of_scores",
     "Schedules of products": "by_warps hopper",
     "Phases of batches": (
         "several longer staged each_part as_run moved through_shared rows_of_matrices one_map by_threads one_row"

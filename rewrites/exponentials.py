@@ -36,17 +36,6 @@ EXP2_OF_PRODUCT = rule(
     meaning="Two factors are multiplied first, which may be the same for many.",
 )
 
-POWERS_ALTERNATELY = rule(
-    "exp2 → alternately",
-    "exp2(x : f32)",
-    "alternately(k, n)(exp2)(exp2Polynomial)(x)",
-    sizes=("k", "n"),
-    exact=False,
-    rounds=True,
-    meaning="Of n registers of a fragment, k take multiplications and additions in place of an instruction of"
-    " the special-function units, which work beside the others.",
-)
-
 
 def _is_one(match: Match) -> str | None:
     found = match.terms["x"]
@@ -65,7 +54,7 @@ RECIPROCAL = rule(
 
 
 # functions that are not computed exactly
-ROUNDED = frozenset("exp exp2 exp2Polynomial log tanh sin cos pow sqrt rsqrt".split())
+ROUNDED = frozenset("exp exp2 log tanh sin cos pow sqrt rsqrt".split())
 
 
 def _is_exact(match: Match) -> str | None:

@@ -9,28 +9,22 @@ from rewrites.elements import NotPointwise
 from rewrites.folds import of_rows, operator_name
 from rewrites.result import Failure, Result, Success
 from rise.expr import Expr, Lambda, Primitive, call, children, subterms
-from rise.types import Array, Fragment, FragmentKind, Pair, Scalar, Type
+from rise.types import Array, Pair, Scalar, Type
 from strategies.core import (
     FunctionStrategy,
     Rewrite,
     Strategy,
-    all_bottom_up,
     at_child,
-    check,
     choice,
     depending,
     everywhere,
     id_,
     normalize,
-    prints_as_call,
     seq,
     try_,
 )
 from strategies.evaluation import bound
-from strategies.places import mapped
 
-EIGHTHS = 8
-NO_POWERS = "no power of two is computed of the elements of accumulators: `polynomial` changes nothing"
 NARROW = 2  # bytes of an element that hides how the last digits of f32 were rounded
 
 
@@ -56,38 +50,6 @@ def _is_narrow(type_: Type) -> bool:
 
 # functions whose results are rounded to 16 bits or fewer in the end, in few instructions without branches
 in_few_instructions: Strategy = depending(_in_few_instructions)
-
-
-def _of_accumulators(term: Expr) -> bool:
-    """Whether a term is a function of each element of an accumulator."""
-    applied = call(term)
-    is_map = applied is not None and applied[0] == "mapFragment" and len(applied[2]) == 2
-    return is_map and isinstance(term.type, Fragment) and term.type.kind is FragmentKind.ACCUMULATOR
-
-
-def _has_powers(term: Expr) -> bool:
-    maps = (call(part) for part in subterms(term) if _of_accumulators(part))
-    return any(
-        isinstance(part, Primitive) and part.name == "exp2"
-        for applied in maps
-        if applied is not None
-        for part in subterms(applied[2][0])
-    )
-
-
-@prints_as_call
-def powers_alternately(share: int) -> Strategy:
-    """Of the powers of two of accumulators, a share in eighths by multiplications and additions.
-
-    A multiprocessor computes 16 powers a cycle, and 128 multiplications and additions.
-
-    before: f |> mapFragment(x => exp2(x) …)
-    after:  f |> mapFragment(x => alternately(share, 8)(exp2)(exp2Polynomial)(x) …)
-    """
-    power = x.POWERS_ALTERNATELY.with_sizes(k=share, n=EIGHTHS)
-    in_maps = seq(check(_of_accumulators, "powers_alternately"), mapped(all_bottom_up(try_(power))))
-    some = check(_has_powers, "powers_alternately", NO_POWERS)
-    return seq(some, everywhere(in_maps)) if share else id_
 
 
 def _tanh_outside(term: Expr) -> bool:

@@ -28,13 +28,10 @@ INFIX = {
 # operations on floats: the name in the C library, without the suffix
 FLOATING = {
     **{name: name for name in "exp exp2 log sqrt rsqrt reciprocal tanh floor ceil sin cos pow fma".split()},
-    "exp2Polynomial": "power_of_two_by_polynomial",
     "abs": "fabs", "min": "fmin", "max": "fmax", "mod": "fmod", "round": "rint",
 }  # fmt: skip
 # functions of floats that GPUs have an instruction for, which the C library would adjust
 INSTRUCTIONS = {"exp2": "power_of_two", "reciprocal": "reciprocal"}
-# functions of our headers, which are overloaded
-OVERLOADED = frozenset(["power_of_two_by_polynomial"])
 # the unsigned type in which integers of a type are computed: C++ promotes narrow types to int, whose overflow
 # is undefined
 WRAPPING: Mapping[Data, str] = {
@@ -112,8 +109,7 @@ def _through_float(name: str, operands: list[str], type_: Data) -> str:
 
 def _of_single(name: str, operands: list[str]) -> str:
     """A function of floats: an instruction of the GPU, or a function of the C library."""
-    single = name if name in OVERLOADED else INSTRUCTIONS.get(name, f"{name}f")
-    return f"{single}({', '.join(operands)})"
+    return f"{INSTRUCTIONS.get(name, name + 'f')}({', '.join(operands)})"
 
 
 def _of_integers(expr: i.Operator, operands: list[str]) -> str:

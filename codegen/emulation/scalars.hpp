@@ -34,23 +34,6 @@ static inline float power_of_two(float number) {
   return power < 0x1p-126f ? 0 : power;
 }
 
-// The same by a polynomial, step by step as on GPUs.
-static inline float power_of_two_by_polynomial(float number) {
-  if (number != number) return number;
-  number = number < -127 ? -127 : number > 128 ? 128 : number;
-  const float whole = __builtin_floorf(number), rest = number - whole;
-  const uint32_t bits = static_cast<uint32_t>(static_cast<int>(whole) + 127) << 23;
-  float power = 0.0018671309808269143f, scale;
-  power = __builtin_fmaf(power, rest, 0.009017029777169228f);
-  power = __builtin_fmaf(power, rest, 0.05579991266131401f);
-  power = __builtin_fmaf(power, rest, 0.24016444385051727f);
-  power = __builtin_fmaf(power, rest, 0.6931512951850891f);
-  power = __builtin_fmaf(power, rest, 1.0f);
-  __builtin_memcpy(&scale, &bits, sizeof scale);
-  return power * scale;
-}
-static inline double power_of_two_by_polynomial(double number) { return __builtin_exp2(number); }
-
 // One over a number; numbers below the smallest normal one are taken for 0.
 static inline float reciprocal(float number) {
   const auto normal = [](float x) { return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0, x) : x; };

@@ -6,8 +6,7 @@ modules of `codegen/lower/primitives/` register translations here by name, witho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -117,8 +116,6 @@ class Translator:
     results: dict[str, str] = field(default_factory=dict)
     # for each enclosing expression that is evaluated at its reads: the scalars that must be computed first
     inlining: list[list[tuple[str, i.Expression]]] = field(default_factory=list)
-    # of the fragment whose elements are computed, the one that is
-    register: Nat | None = None
 
     def name(self, stem: str, type_: Data | None = None) -> str:
         """An unused name, also for the buffers of the members of a pair of that type."""
@@ -128,15 +125,6 @@ class Translator:
             name = derived(stem, number)
         self.used |= taken
         return name
-
-    @contextmanager
-    def computing(self, register: Nat) -> Iterator[None]:
-        """Within this context, the element in that register of a fragment is computed."""
-        outer, self.register = self.register, register
-        try:
-            yield
-        finally:
-            self.register = outer
 
     def parameter(self, function: Expr, default: str, type_: Data | None = None) -> str:
         """A name for the argument of a function: that of its parameter, if it has one."""

@@ -241,8 +241,6 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0747": "`inTurn` lets the warpgroups of a block start the products of their steps one after the other: "
     "while one multiplies, another one computes. It is for skewed steps, `skewed(inTurn(…))`, of a "
     "reduceRoleSplit by two or more warpgroups that compute.",
-    "R0749": "`alternately` says which registers of a fragment take the second of two functions. It stands in "
-    "the function of a `mapFragment`, and its functions are one, computed in two ways.",
     "R0799": "An internal error of code generation. Please report it.",
     "R0801": "Emulation compiles the kernel for the host, with g++ or clang++, and neither was found.",
     "R0802": "The C++ compiler rejects the kernel. If this compiler printed the kernel, please report that.",

@@ -29,11 +29,6 @@ def map_fragment(call: Call, function: Function, fragment: Data) -> Tree:
     return closed(closed(result, depth + 1, columns), depth, rows)
 
 
-def alternately(call: Call, function: Function, other: Function, value: Data) -> Tree:
-    result: Tree = function(call.scope, value)
-    return result
-
-
 def reduce_rows(call: Call, operator: Function, initial: Data, fragment: Data) -> Tree:
     """map(reduce(op)(z)), as a matrix of one column."""
     rows = call.size("m")

@@ -163,15 +163,6 @@ declare_function(
     op.power_of_two,
     example=("exp2(3.0)", "8.0"),
 )
-declare(
-    "exp2Polynomial",
-    UNARY,
-    "The same as `exp2`; in f32 by multiplications and additions, within 3 units in the last place.",
-    op.power_of_two,
-    operands=TypeClass.FLOAT,
-    lowers="exp2",
-    example=("exp2Polynomial(3.0)", "8.0"),
-)
 declare_function("log", "Natural logarithm.", op.elementary("log"), example=("log(1.0)", "0.0"))
 declare_function("sqrt", "Square root.", op.elementary("sqrt"), example=("sqrt(9.0)", "3.0"))
 declare_function(

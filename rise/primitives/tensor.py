@@ -55,18 +55,6 @@ declare(
     ),
 )
 declare(
-    "alternately",
-    "(k: Nat, n: Nat) -> {s: DataType, t: DataType} -> (s -> t) -> (s -> t) -> s -> t",
-    "The first function of a number. Where `mapFragment` applies it, k of n successive registers take the"
-    " second one, which must be another way to compute the first.",
-    fragments.alternately,
-    example=(
-        "asMatrix(mapFragment(alternately(1, 2)(exp2)(exp2Polynomial))"
-        f"({TILE}) : Fragment[2, 2, 2, f32, Accum])",
-        "[[2.0, 4.0], [8.0, 16.0]]",
-    ),
-)
-declare(
     "zipFragment",
     "{m: Nat, n: Nat, k: Nat, s: DataType, t: DataType, f: FragmKind} -> Fragment[m, n, k, s, f]"
     " -> Fragment[m, n, k, t, f] -> Fragment[m, n, k, (s, t), f]",

@@ -186,7 +186,7 @@ class Evaluator:
         if primitive.name == "foreignFunction":
             return lambda f, *xs: _applied(f, *xs)
         if declaration.elementwise:
-            return lambda *xs: self._elementwise(plain, parameters, result, xs)
+            return lambda *xs: self._elementwise(primitive.name, parameters, result, xs)
         raise Unmodelled(f"`{primitive.name}`")
 
     def _elementwise(self, name: str, types: list[Type], result: Type, xs: tuple[Value, ...]) -> Value:

@@ -126,7 +126,6 @@ PATTERNS: dict[str, Meaning] = {
     "mapFst": lambda e, g, r, f, p: (f(p[0]), p[1]),
     "mapSnd": lambda e, g, r, f, p: (p[0], f(p[1])),
     "mapFragment": lambda e, g, r, f, x: _matrix(e, r, lambda i, j: f(x.at(i).at(j))),
-    "alternately": lambda e, g, r, f, other, x: f(x),
     "zipFragment": lambda e, g, r, x, y: _matrix(e, r, lambda i, j: (x.at(i).at(j), y.at(i).at(j))),
     "generateFragment": lambda e, g, r, x: _matrix(e, r, lambda i, j: x),
     "tensorMatMulAdd": _multiply_add,

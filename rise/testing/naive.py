@@ -191,7 +191,6 @@ PATTERNS: Mapping[str, Callable[..., Value]] = {
         [row[j * a["k"] : (j + 1) * a["k"]] for row in rows] for j in range(a["c"])
     ],
     "mapFragment": lambda _, f, rows: [[f(x) for x in row] for row in rows],
-    "alternately": lambda _, f, g, x: f(x),
     "zipFragment": lambda _, xs, ys: [list(zip(r, s, strict=True)) for r, s in zip(xs, ys, strict=True)],
     "tensorMatMulAdd": _product,
     # where a value lives is no part of it

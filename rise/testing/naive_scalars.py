@@ -197,6 +197,5 @@ SCALARS: Mapping[str, Callable[..., Number]] = {
         name: _function(name)
         for name in ("exp", "exp2", "log", "sqrt", "rsqrt", "reciprocal", "tanh", "sin", "cos")
     },
-    "exp2Polynomial": _function("exp2"),
     **{name: _comparison(name) for name in ("lt", "le", "gt", "ge", "eq", "ne")},
 }

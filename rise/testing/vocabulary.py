@@ -40,8 +40,6 @@ from rise.types import (
 INEXACT = frozenset("div exp log sqrt rsqrt reciprocal tanh sin cos pow".split())
 # what these give is not all defined, so a rewriting may change it
 UNDEFINED = frozenset(["padEmpty"])
-# these say what is done with which register
-REGISTERS = frozenset(["alternately"])
 ONE = constant(1)
 MEMBERS = (1, 2, 3, 4)  # of families like `makeArray(n)`
 GENERATED_KINDS = (Kind.NAT, Kind.DATA, Kind.SPACE, Kind.FRAGMENT)
@@ -88,7 +86,7 @@ def views() -> frozenset[str]:
 
 
 def _is_low_level(declaration: Declaration) -> bool:
-    if declaration.lowers is not None or declaration.group == "memory" or declaration.name in REGISTERS:
+    if declaration.lowers is not None or declaration.group == "memory":
         return True
     if any(p.kind is Kind.FRAGMENT for p in declaration.scheme.parameters):
         return True

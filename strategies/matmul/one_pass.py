@@ -52,7 +52,7 @@ from strategies.matmul.parts import NO_ROWS, dimensions, in_parts, rearranges
 from strategies.matmul.rounding import LEAST_ASYNCHRONOUS, longer_inward
 from strategies.matmul.staging import TileCopy, copied, specialise, stage
 from strategies.places import arguments, computes, in_inputs, mapped
-from strategies.rounded import powers_alternately, tanh_of_scores
+from strategies.rounded import tanh_of_scores
 from strategies.settings import searched
 
 OPERAND_BYTES = 2
@@ -309,7 +309,6 @@ def one_pass(
     ahead: int = 0,
     skewed: bool = False,
     turns: bool = False,
-    polynomial: int = 0,
 ) -> Strategy:
     """Products and reductions of their rows in one kernel: attention, chains, norms.
 
@@ -325,8 +324,6 @@ def one_pass(
     ahead:   slots for the rows of tiles, which the warpgroup that loads fills ahead; 0: one, by who computes
     skewed:  where a warpgroup loads, a step ends behind the first products of the next one
     turns:   warpgroups start the products of skewed steps one after the other
-    polynomial: of eight powers of two, so many by multiplications and additions, beside the
-             special-function units
     """
     workers = workers_on(fragment)
     if rows < fragment or rows % fragment:
@@ -365,8 +362,7 @@ def one_pass(
     overlapped = seq(top_down(choice(*low.SKEW)), in_turn) if skewed else id_
     roles = seq(specialise(stages, count), overlapped) if specialised else id_
     stored = stored_in_bulk if in_bulk and bulk_stores else id_
-    powers = powers_alternately(polynomial)
-    staged = seq(stage(copies, stages), id_ if in_bulk else copied(copies), roles, stored, powers)
+    staged = seq(stage(copies, stages), id_ if in_bulk else copied(copies), roles, stored)
     fused = repeat(choice(a.MAP_FUSION, ZIP_MAP_FIRST, ZIP_MAP_SECOND))
 
     def over_matrices(term: Expr) -> Strategy:

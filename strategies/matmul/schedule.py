@@ -153,14 +153,6 @@ class Schedule(Parameters):
         " their own, which warpgroups compute with 64 rows each; 0,0,0: all have the same tiles",
         idle=[(lambda s: not s.uses_wgmma, "any tile is as good for instructions of warps")],
     )  # fmt: skip
-    polynomial: int = parameter(
-        0, "of eight powers of two that are computed of a fragment's elements, so many by multiplications and"
-        " additions, beside the special-function units", values=tuple(range(9)),
-        idle=[
-            (lambda s: s.epilogue == "shared", "threads compute whole rows, with `epilogue=shared`"),
-            (lambda s: s.split_k > 1, "another kernel computes what is done with the sums"),
-        ],
-    )  # fmt: skip
 
     LAWS: ClassVar[tuple[Law, ...]] = (
         _divides("block m by warp m: {warp[0]} does not divide {block[0]}",

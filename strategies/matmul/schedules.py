@@ -86,7 +86,7 @@ from strategies.matmul.sums import in_one_sum
 from strategies.matmul.tiling import in_tile, raster, tile_output, tile_reduction, tupled
 from strategies.normal_forms import view_inward
 from strategies.places import arguments, in_inputs, mapped
-from strategies.rounded import in_few_instructions, powers_alternately
+from strategies.rounded import in_few_instructions
 
 NO_CLUSTERS = (
     "matrices of an array are a dimension of the grid that is in no cluster: use `cluster=1` and"
@@ -247,7 +247,6 @@ def by_warps(s: Schedule = WMMA) -> Strategy:
             )),
             stage(copies, s.stages),
             bring_prologue,
-            powers_alternately(s.polynomial),
         ),
     )  # fmt: skip
 
@@ -298,6 +297,5 @@ def hopper(s: Schedule = HOPPER) -> Strategy:
             stage(copies, s.stages),
             specialise(s.stages, consumers) if s.warp_specialised else id_,
             bring_prologue,
-            powers_alternately(s.polynomial),
         ),
     )  # fmt: skip

@@ -69,7 +69,6 @@ def scalar_claims() -> list[Claim]:
         *(is_(in_f64(f), f"{name}(x0)", f32) for name, f in elementary.items()),
         is_(in_f64(lambda x: 1 / np.sqrt(x)), "rsqrt(x0)", f32),
         is_(in_f64(lambda x: 1 / x), "reciprocal(x0)", f32),
-        is_(in_f64(np.exp2), "exp2Polynomial(x0)", f32),
         is_(np.abs, "abs(x0)", i32),
         *(
             is_(lambda x, f=f: f(x / 4), f"{name}(x0 / 4)", f32)
@@ -291,11 +290,6 @@ def fragment_claims(n: int, m: int) -> list[Claim]:
         is_(lambda a: a, of_fragment("f"), tile),
         is_(lambda a, y: a + y, of_fragment("mapFragment(fun(x => x + x1))(f)"), tile, "f32"),
         is_(np.float16, of_fragment("mapFragment(fun(x => f16(x)))(f)"), tile),
-        is_(
-            lambda a: a + a,
-            of_fragment("mapFragment(alternately(1, 2)(fun(x => x + x))(fun(x => 2 * x)))(f)"),
-            tile,
-        ),
         is_(
             lambda a: a * a,
             of_fragment("mapFragment(fun((x, y) => x * y))(zipFragment(f)(f))"),

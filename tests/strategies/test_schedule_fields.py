@@ -266,7 +266,7 @@ def said(law: Law) -> dict[str, Any]:
 
 
 def test_what_a_refusal_says_helps_and_every_law_refuses_something() -> None:
-    seed = 7
+    seed = 5
     choose, fired, helped = random.Random(seed), Counter[str](), Counter[str]()
     for _ in range(6000):
         s = drawn(choose)

@@ -34,27 +34,6 @@ __device__ __forceinline__ float power_of_two(float number) {
   return power;
 }
 
-// The same by multiplications and additions, within 3 units in the last place: 2^x = 2^n * 2^f for the whole number
-// n below x, a polynomial of f in [0, 1), and n in the exponent's bits (Cody and Waite).
-__device__ __forceinline__ float power_of_two_by_polynomial(float number) {
-#if __CUDA_ARCH__ >= 800
-  asm("max.NaN.f32 %0, %0, 0fC2FE0000;" : "+f"(number));  // -127, whose power is 0
-  asm("min.NaN.f32 %0, %0, 0f43000000;" : "+f"(number));  // 128, whose power is infinite
-#else
-  number = number < -127.0f ? -127.0f : number > 128.0f ? 128.0f : number;
-#endif
-  const float whole = __fadd_rd(number, 12582912.0f + 127.0f);  // 1.5 * 2^23 + 127 + n: the last bits are 127 + n
-  const float rest = number - (whole - (12582912.0f + 127.0f));
-  float power = 0.0018671309808269143f;
-  power = fmaf(power, rest, 0.009017029777169228f);
-  power = fmaf(power, rest, 0.05579991266131401f);
-  power = fmaf(power, rest, 0.24016444385051727f);
-  power = fmaf(power, rest, 0.6931512951850891f);
-  power = fmaf(power, rest, 1.0f);
-  return power * __int_as_float(__float_as_int(whole) << 23);
-}
-__device__ __forceinline__ double power_of_two_by_polynomial(double number) { return exp2(number); }
-
 // One instruction: within a unit in the last place; numbers below the smallest normal one are taken for 0.
 __device__ __forceinline__ float reciprocal(float number) {
   float result;

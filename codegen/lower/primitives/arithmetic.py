@@ -9,8 +9,8 @@ from rise.expr import apply
 from rise.types import Fragment, Space
 
 NAMES = (
-    "add sub mul div mod neg lt le gt ge eq ne and or not min max exp exp2 exp2Polynomial log sqrt rsqrt "
-    "reciprocal tanh abs floor ceil round sin cos fma pow cast select indexToInt"
+    "add sub mul div mod neg lt le gt ge eq ne and or not min max exp exp2 log sqrt rsqrt reciprocal tanh "
+    "abs floor ceil round sin cos fma pow cast select indexToInt"
 ).split()
 
 
