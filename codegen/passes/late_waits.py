@@ -2,8 +2,8 @@
 
     products ; commit ; for e. f ; wait   =   products ; commit ; for e. f ; barrier ; wait
 
-The instruction that waits names no registers, so NVIDIA's assembler may execute it earlier than the text does.
-It fills the latencies of exponentials with it, which then start when the products are over.
+The instruction that waits names no registers, so NVIDIA's assembler may move it in front of what the text has
+before it. It fills a latency with it, and exponentials then start when the products are over.
 """
 
 from __future__ import annotations
