@@ -385,7 +385,7 @@ def of_kernel(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     busy = count * tile + stops + fills * gpu.fill + epilogues * epilogue_cycles(p, s, gpu)
     busy += TOGETHER if s.cluster * s.split_cluster > 1 else 0
     memory = memory_cycles(p, s, gpu) + gpu.fill
-    total = max(busy, memory) + addition_cycles(p, s, gpu)
+    total = (busy**SOFT + memory**SOFT) ** (1 / SOFT) + addition_cycles(p, s, gpu)
     # of schedules that are equal otherwise, the one that moves less
     total += memory / 100
     which = bound if busy >= memory else "memory"
