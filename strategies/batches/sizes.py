@@ -193,9 +193,10 @@ class Sizes:
     def _rows_of_a_warp(self, shared: int) -> int:
         """Those of two fragments, which load B half as often, if a multiprocessor has enough warps: measured.
 
+        Also with fewer warps if no more rows are then computed in vain.
         shared: bytes of a block
         """
-        enough = MANY_BLOCKS * (shared + RESERVED) <= ROOM
+        enough = MANY_BLOCKS * (shared + RESERVED) <= ROOM or -(-self.rows // ROWS) % 2 == 0
         return 2 * ROWS if enough and self.rows > MANY_ROWS else ROWS
 
     # --- runs
