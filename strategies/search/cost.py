@@ -25,7 +25,7 @@ EMPTY = 6000  # cycles that a second kernel takes, were there nothing left for i
 # of a tile's time, where blocks of a cluster wait for each other: of two, and of more with several tiles each
 SYNCHRONISATION, OF_MANY = 0.01, 0.3
 # cycles: the blocks of a cluster start together, and none ends before the others; measured
-TOGETHER = 1500
+CLUSTER_START = 1500
 MEETING = 2000  # cycles: blocks that share sums wait for the last of them, twice; measured
 EXPOSED = 0.3  # of the time that it takes to read a matrix, where it is loaded ahead: measured
 BETWEEN = 1.6  # slow-down of memory where an operand of the epilogue is read between writes
@@ -383,7 +383,7 @@ def of_kernel(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     # blocks whose tiles data choose are not in step
     stops = 0 if hidden or p.scattered else min(LOCKSTEP * tile, STOP) * max(count - 3, 0)
     busy = count * tile + stops + fills * gpu.fill + epilogues * epilogue_cycles(p, s, gpu)
-    busy += TOGETHER if s.cluster * s.split_cluster > 1 else 0
+    busy += CLUSTER_START if s.cluster * s.split_cluster > 1 else 0
     memory = memory_cycles(p, s, gpu) + gpu.fill
     total = max(busy, memory) + addition_cycles(p, s, gpu)
     # of schedules that are equal otherwise, the one that moves less
