@@ -239,8 +239,8 @@ class _Masks(Scoped):
     def of_blocks(self, condition: Expr, j: Expr, scope: Scope, some: bool) -> Expr | None:
         """Whether a condition may hold in a block of columns for some rows of the tile, or does for all.
 
-        Of conditions that hold together, those that nothing is known of may; of two one of which holds, the
-        one that something is known of may be what holds for all.
+        Of `a && b`, a condition that nothing is known of may hold, so the other one decides if both may.
+        Of `a || b`, one that holds for all elements is enough, so nothing need be known of the other one.
         """
         match call(condition):
             case (("and" | "or") as name, _, [left, right]):

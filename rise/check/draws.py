@@ -140,7 +140,7 @@ def literals(terms: Iterable[Expr]) -> tuple[float, ...]:
 
 
 def scale(program: Expr, numbers: Sequence[float] = ()) -> Scale:
-    """How large inputs of the program may be, that products of two, summed up, are exact."""
+    """How large inputs of the program may be so that sums of products of two of them are exact."""
     bits, terms = 24, 1
     for part in subterms(program):
         if not isinstance(part, Primitive):

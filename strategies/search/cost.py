@@ -157,7 +157,7 @@ def patterns(p: Problem, s: Schedule) -> dict[int, int]:
 
 
 def requests(p: Problem, s: Schedule, index: int) -> float:
-    """Lines of the L2 cache of which a tile of an operand asks for bytes, for each element along k.
+    """How many lines of the L2 cache a tile of an operand reads from, for each element along k.
 
     Tiles are copied in parts of their rows, as long as a line or as the pattern in shared memory: a line of
     parts is asked for AGAIN. Where rows start inside of lines, so do parts, and some take bytes of two.
@@ -324,9 +324,9 @@ def addition_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 
 
 def least(p: Problem, s: Schedule, gpu: Gpu) -> float:
-    """Cycles that the cost is not below, in few terms: all tensor cores are busy, shared memory, results.
+    """A lower bound on the cost, in cycles: products at full speed, shared memory, results.
 
-    Most schedules are told from the best by these; what the cache and the memory take is left out.
+    It is quick to compute and excludes most schedules. The time of the cache and of memory is left out.
     """
     p = _first(p, s)
     rate = gpu.macs * 2 / p.operand_bytes * gpu.sustained.get(family(s.fragment) or Family.WMMA, 0.3)
