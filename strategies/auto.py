@@ -19,6 +19,7 @@ from rise.check.symbolic import RuntimeSize
 from rise.expr import Expr, Identifier, Lambda, call, children, subterms
 from rise.generator import Builds, refusal
 from rise.normal import occurrences
+from rise.types import Array, Pair, Type
 from strategies.complete import first_incomplete
 from strategies.core import FunctionStrategy, Rewrite, Strategy, choice, normalize, prints_as_call, seq, try_
 from strategies.default import default, lowered
@@ -58,6 +59,7 @@ from strategies.search.space import Point
 
 DEFAULT = Point.of("default", {})
 LEVELS = "the program has levels, which stay"
+EMPTY = "an array of the program has no elements"
 GENERAL = "no other schedule is for this program"
 
 
@@ -130,6 +132,8 @@ def _planned(name: str, search: Search, program: Expr) -> tuple[Plan, Result]:
         return Plan(name, ()), Success(program)
     if has_levels(body):
         return Plan(name, (Choice(DEFAULT, LEVELS),)), default()(program)
+    if any(is_empty(type_) for type_ in (body.type, *(given.type for given in inputs))):
+        return Plan(name, (Choice(DEFAULT, EMPTY),)), default()(program)
     kernels = _Kernels(search, inputs)
     result = in_inputs(kernels.all)(program)
     if isinstance(result, Success):
@@ -140,6 +144,17 @@ def _planned(name: str, search: Search, program: Expr) -> tuple[Plan, Result]:
         reason = f"its kernels do not build together: {why(error)}"
         return Plan(name, (Choice(DEFAULT, reason),)), default()(program)
     return Plan(name, tuple(kernels.made)), result
+
+
+def is_empty(type_: Type) -> bool:
+    """Whether an array in data of the type has no elements."""
+    match type_:
+        case Array(size, element):
+            return size.value == 0 or is_empty(element)
+        case Pair(first, second):
+            return is_empty(first) or is_empty(second)
+        case _:
+            return False
 
 
 @dataclass

@@ -246,6 +246,8 @@ class _Source:
 
     def _draw(self, kind: str, turn: int) -> Plain:
         shape, element = self.block.shape, self.block.element
+        if not self.count:
+            return np.zeros(shape, self.block.dtype)
         if not isinstance(element, Scalar):
             return self._indices(max(number(element.size), 1), kind)
         if element.name == "bool":

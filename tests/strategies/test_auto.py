@@ -16,6 +16,7 @@ from codegen.execute import execute
 from codegen.pipeline import assemble
 from rewrites.derivation import verify_steps
 from rewrites.result import Success
+from rise.check.agreement import reference
 from rise.check.program import check_expression, load
 from rise.check.specialise import inputs_of, specialise
 from rise.errors import TranslationError
@@ -355,3 +356,17 @@ def test_there_is_a_choice_for_every_gpu(target: str) -> None:
     term = data_flow(check_expression(text))
     strategy = auto(target)
     assert isinstance(strategy(term), Success) and chosen(strategy, term) == ["tensor_core"]
+
+
+# --- arrays without elements --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("empty", ["m", "n", "k"])
+def test_products_without_rows_columns_or_terms_are_taken(empty: str) -> None:
+    """No schedule of products is asked; sums of no terms are zero."""
+    sizes = {"m": 5, "n": 7, "k": 9} | {empty: 0}
+    text = f"fun((A: {sizes['m']}.{sizes['k']}.f16, B: {sizes['n']}.{sizes['k']}.f16) => A |> map(fun(row =>"
+    term = data_flow(check_expression(f"{text} B |> map(fun(col => {DOT})))))"))
+    low = succeeded(auto()(term)).term
+    assert chosen(auto(), term) == ["default"] and agrees(term, low)
+    assert reference(term, [low], 1).draws  # the draws of `--check`
