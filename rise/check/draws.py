@@ -31,6 +31,7 @@ from rise.expr import Expr, Literal, Primitive, subterms
 from rise.interpret.inputs import Block, Layout, Plain, elements, layout, stored_as
 from rise.interpret.instance import number
 from rise.nat import Nat
+from rise.numbers import largest
 from rise.primitives.declare import plain_pattern
 from rise.types import Array, Fragment, Scalar, Type, Vector, arguments
 
@@ -332,6 +333,7 @@ def _pool(scalar: Scalar, kind: str, count: int, size: Scale) -> list[float]:
 def _stored(numbers: Any, scalar: Scalar) -> Plain:
     """As the type holds them: within its range, whole where it has nothing else."""
     if scalar.is_float:
-        return stored_as(numbers, scalar)
+        most = largest(scalar)
+        return stored_as(np.where(np.isinf(numbers), numbers, np.clip(numbers, -most, most)), scalar)
     about = np.iinfo(stored_as(np.zeros(()), scalar).dtype)
     return np.clip(np.rint(numbers), about.min, about.max).astype(about.dtype)
