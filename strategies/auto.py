@@ -22,7 +22,7 @@ from rise.normal import occurrences
 from rise.types import Array, Pair, Type
 from strategies.complete import first_incomplete
 from strategies.core import FunctionStrategy, Rewrite, Strategy, choice, normalize, prints_as_call, seq, try_
-from strategies.default import default, lowered
+from strategies.default import default, lowered_by, most_levels
 from strategies.evaluation import bound as named_value
 from strategies.evaluation import bytes_of, has_array, has_levels, is_expression
 from strategies.kernels import each_kernel
@@ -278,8 +278,9 @@ class _Kernels:
         return below(success, bound)
 
     def _default(self, term: Expr, reason: str) -> Result:
-        self.made.append(Choice(DEFAULT, reason))
-        return lowered(term)
+        levels = most_levels(term)
+        self.made.append(Choice(Point.of("default", {"levels": levels}) if levels > 1 else DEFAULT, reason))
+        return lowered_by(levels)(term)
 
 
 def _value_stored(term: Expr) -> Result:
