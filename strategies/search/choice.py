@@ -62,7 +62,9 @@ class Search:
         try:
             at = self.expected.at(term)
             found = Problem.of(at)
-            return replace(found, open=at is not term) if found is not None else None
+            if found is None or not found.m * found.n * found.k * found.batch:
+                return None
+            return replace(found, open=at is not term)
         except RiseError:  # of a rule that does not take the program: then there is no product to rank
             return None
 
