@@ -44,6 +44,7 @@ class Launch:
 
     cluster:   blocks per cluster, which are adjacent in dimension 0
     producers: the warpgroups at the end of a block that only load; no level counts them as workers
+    left:      registers of a multiprocessor that a block leaves to another kernel
     """
 
     grid: tuple[Extent, Extent, Extent] = (1, 1, 1)
@@ -51,6 +52,7 @@ class Launch:
     shared_bytes: int = 0
     cluster: int = 1
     producers: int = 0
+    left: int = 0
 
     @property
     def threads(self) -> int:
@@ -63,7 +65,7 @@ class Launch:
     @property
     def registers(self) -> int:
         """Registers available to each thread when the kernel starts, with one block per multiprocessor."""
-        return min(248, REGISTERS // self.threads // 8 * 8)
+        return min(248, (REGISTERS - self.left) // self.threads // 8 * 8)
 
     def at(self, sizes: Mapping[str, int]) -> Launch:
         """The launch at these sizes, with numbers for the grid."""

@@ -3,21 +3,35 @@
 A warp-specialised kernel is launched before the preceding one ends, sets up its barriers meanwhile, and then
 waits (`roles`). Any other kernel would be launched only when everything in front of it has ended, which takes
 longer than many small kernels compute. So the small kernels of its program wait by themselves, too.
+
+A small kernel lets the next one start after its own wait, when all kernels before it are complete. So what the
+small one does not write is *ready*: a warp-specialised kernel behind it reads that at once, and waits only
+where it uses something else. Where the small kernel computes numbers for an epilogue, products are computed
+beside it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from math import prod
 
 from codegen.ir import imperative as i
-from codegen.ir.launch import derive
+from codegen.ir.launch import WARP, WARPGROUP, derive
+from codegen.passes.split_kernels import uses
+from rise.types import Array, Data, Fragment, shape
 
 # Threads of kernels that gain by it. Of larger ones not all blocks are resident beside those of the kernel in
 # front: measured at 0.1 million (0.8 µs less) and 0.26 million (4 µs more) on a GPU with 132 multiprocessors.
 MOST_THREADS = 2**17
 FIRST = (i.AwaitPreviousGrid(), i.StartNextGrid())
+
+
+# Of a kernel whose products are computed beside the one in front: registers of a multiprocessor for four warps
+# of that, of 32 registers a thread; and the most that a thread has for sums, so that it does without them.
+LEFT = 4 * WARP * 32
+MOST_SUMS = 128
 
 
 def overlapping(functions: Sequence[i.Function]) -> tuple[i.Function, ...]:
@@ -27,7 +41,8 @@ def overlapping(functions: Sequence[i.Function]) -> tuple[i.Function, ...]:
     """
     if len(functions) == 1 or not any(map(_is_specialised, functions)):
         return tuple(functions)
-    return tuple(map(_waiting, functions))
+    waiting = [*map(_waiting, functions)]
+    return (waiting[0], *(_behind(front, one) for front, one in pairwise(waiting)))
 
 
 def _waiting(function: i.Function) -> i.Function:
@@ -37,10 +52,75 @@ def _waiting(function: i.Function) -> i.Function:
     return replace(function, body=i.sequence(*FIRST, function.body))
 
 
+def _behind(front: i.Function, function: i.Function) -> i.Function:
+    """The kernel, told what is ready when it starts."""
+    if not _is_specialised(function) or not waits_first(front):
+        return function
+    return replace(function, ready=buffers(function) - {v.name for v in (*front.outputs, *function.outputs)})
+
+
+def waits_first(function: i.Function) -> bool:
+    """Whether all that a kernel does comes after its wait for the kernel in front, and blocks are launched."""
+    body = function.body
+    return isinstance(body, i.Sequence) and body.commands[: len(FIRST)] == FIRST
+
+
+def await_before_uses(function: i.Function, command: i.Command) -> i.Command:
+    """The program of a role, which waits for the kernel in front before it uses what is not ready.
+
+    As late as that: behind loops that wait for tiles, before all loops that do not.
+    """
+    late = buffers(function) - function.ready
+
+    def go(part: i.Command) -> i.Command:
+        if not any(uses(part, late)):
+            return part
+        if not _waits_for_tiles(part):
+            return i.sequence(i.AwaitPreviousGrid(), part)
+        if not isinstance(part, i.Sequence):
+            return i.with_inner(part, tuple(map(go, i.inner(part))))
+        parts = list(part.commands)
+        for number, each in enumerate(parts):
+            parts[number] = go(each)
+            if parts[number] is not each and not _waits_for_tiles(each):
+                break  # what follows is behind this wait
+        return i.sequence(*parts)
+
+    return go(command) if function.ready else command
+
+
+def registers_left(function: i.Function) -> int:
+    """The registers of a multiprocessor that a kernel leaves to the one in front of it, so that both run."""
+    return LEFT if function.ready and _sums(function.body) <= MOST_SUMS else 0
+
+
+def _sums(body: i.Command) -> int:
+    """The registers of a thread in which products of warpgroups are added up."""
+    products = [c.target for c in i.commands(body) if isinstance(c, i.Wgmma)]
+    targets = {target.buffer for target in products if isinstance(target, i.Access)}
+    return sum(_registers(c.type) for c in i.commands(body) if isinstance(c, i.New) and c.name in targets)
+
+
+def _registers(type_: Data) -> int:
+    """Of a thread, for fragments of a warpgroup."""
+    sizes, fragment = shape(type_)
+    tile = (fragment.rows, fragment.columns) if isinstance(fragment, Fragment) else ()
+    return prod(size.value or 0 for size in (*sizes, *tile)) // WARPGROUP
+
+
+def buffers(function: i.Function) -> frozenset[str]:
+    """The arrays of a kernel."""
+    return frozenset(v.name for v in (*function.outputs, *function.inputs) if isinstance(v.type, Array))
+
+
+def _waits_for_tiles(command: i.Command) -> bool:
+    return any(isinstance(c, i.WaitBarrier) for c in i.commands(command))
+
+
 def _is_small(function: i.Function) -> bool:
     launch = derive(function.body)
     blocks = [extent for extent in launch.grid if isinstance(extent, int)]
-    return len(blocks) == len(launch.grid) and prod(blocks) * launch.threads <= MOST_THREADS
+    return len(blocks) == len(launch.grid) and 0 < prod(blocks) * launch.threads <= MOST_THREADS
 
 
 def _is_specialised(function: i.Function) -> bool:

@@ -1,5 +1,6 @@
 // Overlapping kernels of a stream: until a thread has waited for the previous kernel, it must not access
-// global memory. This file records what the threads of a cluster have done so far.
+// global memory, except to read what is complete already. This file records what the threads of a cluster
+// have done so far.
 #pragma once
 
 #include "blocks.hpp"
@@ -16,9 +17,9 @@ RISE_CODE void start_following() {
   kernel_follows = false;
 }
 
-RISE_CODE void check_following(int line) {
+RISE_CODE void check_following(int line, const Memory& memory, bool writes) {
   Following& mine = following[running_agent()];
-  if (mine == Following::Awaited) return;
+  if (mine == Following::Awaited || (memory.ready && !writes)) return;
   mine = Following::Used;
   if (kernel_follows)
     RISE_FAULT(TooEarly, line, "%s uses global memory without await_previous_grid",
