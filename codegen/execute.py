@@ -30,7 +30,7 @@ from codegen.host.program import HostCall, HostProgram, Launching, Placed, alone
 from codegen.ir.identifiers import shown
 from codegen.ir.kernel import Kernel
 from codegen.ir.tensor_maps import TensorBuffer
-from codegen.passes.overlap import waits_first
+from codegen.passes.overlap import starts_next_at_once
 from rise.errors import LaunchError, UsageError
 from rise.progress import stepwise
 
@@ -109,7 +109,7 @@ def run_emulated(call: HostCall, outputs: Sequence[Any], inputs: Sequence[Part],
         written = {v.name for v in launching.kernel.function.outputs}
         if not launching.is_empty:
             _emulate(launching, memory, unwritten, ready, seed)
-            ready = memory.keys() - written if waits_first(launching.kernel.function) else set()
+            ready = memory.keys() - written if starts_next_at_once(launching.kernel.function) else set()
         unwritten -= written
 
 

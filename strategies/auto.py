@@ -16,7 +16,8 @@ from rewrites.prologue import INLINE
 from rewrites.result import Failure, Result, Success
 from rewrites.storing import GLOBAL_FIRST, is_global
 from rise.check.symbolic import RuntimeSize
-from rise.expr import Expr, Identifier, Lambda, call, children, subterms
+from rise.errors import RiseError
+from rise.expr import Expr, Identifier, Lambda, application, call, children, subterms
 from rise.generator import Builds, refusal
 from rise.normal import occurrences
 from strategies.complete import first_incomplete
@@ -36,7 +37,7 @@ from strategies.matmul.separate import (
     separate_kernels,
 )
 from strategies.memory_bound.family import fitting
-from strategies.operands import each_operand, nth_operand
+from strategies.operands import each_operand, in_function, nth_operand, operand
 from strategies.places import in_inputs
 from strategies.search.batches import batched
 from strategies.search.choice import (
@@ -48,6 +49,7 @@ from strategies.search.choice import (
     reduced_beside,
     remembered,
     separate_operands,
+    starts_beside,
 )
 from strategies.search.choice import reason as why
 from strategies.search.hardware import for_target
@@ -58,6 +60,7 @@ from strategies.search.space import Point
 
 DEFAULT = Point.of("default", {})
 LEVELS = "the program has levels, which stay"
+IN_FRONT = "each row is reduced by itself, beside the first tiles of the product that uses the results"
 GENERAL = "no other schedule is for this program"
 
 
@@ -135,11 +138,22 @@ def _planned(name: str, search: Search, program: Expr) -> tuple[Plan, Result]:
     if isinstance(result, Success):
         # one kernel that is all of the program has been built already, as this term
         result = replace(result, term=next((t for t in kernels.terms if t == result.term), result.term))
+    if isinstance(result, Success) and kernels.in_front and not _builds(search, result.term):
+        return _planned(name, replace(search, beside=False), program)
     error = refusal(result.term) if isinstance(result, Success) else None
     if error is not None:  # each kernel builds, and the program of all of them does not
         reason = f"its kernels do not build together: {why(error)}"
         return Plan(name, (Choice(DEFAULT, reason),)), default()(program)
     return Plan(name, tuple(kernels.made)), result
+
+
+def _builds(search: Search, program: Expr) -> bool:
+    """Whether the kernels of a program build together: one beside another has fewer registers than alone."""
+    try:
+        _ = search.builds is not None and search.builds(program, search.target)
+    except RiseError:
+        return False
+    return True
 
 
 @dataclass
@@ -148,6 +162,7 @@ class _Kernels:
 
     results: values that a kernel stores and that are results
     terms: the kernels as programs of what they use
+    in_front: those beside which the next one starts
     """
 
     search: Search
@@ -155,6 +170,7 @@ class _Kernels:
     made: list[Choice] = field(default_factory=list)
     results: set[str] = field(default_factory=set)
     terms: list[Expr] = field(default_factory=list)
+    in_front: list[Expr] = field(default_factory=list)
 
     @property
     def all(self) -> Strategy:
@@ -164,7 +180,10 @@ class _Kernels:
 
     def _kernel(self, term: Expr) -> Result:
         """One kernel; several where no schedule takes all of it."""
-        parts = choice(self._rows_beside, self._parts(separate_kernels), self._parts(value_stored), self._one)
+        parts = choice(
+            self._rows_beside, self._rows_in_front, self._parts(separate_kernels), self._parts(value_stored),
+            self._one,
+        )  # fmt: skip
         return choice(self._one_pass, seq(normalize(choice(INLINE, used_once)), parts))(term)
 
     def _one_pass(self, term: Expr) -> Result:
@@ -187,6 +206,28 @@ class _Kernels:
         self.made.append(found[0])
         made = self._of_closed(found[1], bound)
         return Success(made.term, (*outside.steps, *made.steps))
+
+    def _rows_in_front(self, term: Expr) -> Result:
+        """A small kernel for reductions of rows, beside which the product starts that needs them at last."""
+        cut = seq(scales_outside, separate_kernels, GLOBAL_FIRST)(term)
+        named = named_value(cut.term) if isinstance(cut, Success) else None
+        if named is None:
+            return Failure("rows_in_front", term, "no rows of an operand are reduced before its product")
+        (stored, rest), search = named, self.search
+        front, bound = closed_over(application(stored)[2][-1], self.inputs)
+        last, _ = closed_over(rest.body, self.inputs)
+        read = sum(bytes_of(each.type) or 0 for each in split(front)[0])
+        point = Point.of("rows", {"few_blocks": search.gpu.multiprocessors})
+        few = search.attempt(point, front)
+        beside = search.beside and isinstance(few, Success) and starts_beside(search, last, read)
+        if not beside or not isinstance(few, Success):
+            return seq(lambda _: cut, self._again)(term)
+        self.made.append(Choice(point, IN_FRONT))
+        self.in_front.append(few.term)
+        first = self._of_closed(few, bound)
+        behind = replace(self, search=replace(search, in_front=read))
+        reduced, multiplied = operand(lambda _: first), in_function(lambda part: behind.all(part))
+        return seq(lambda _: cut, nth_operand(0, reduced), nth_operand(1, multiplied))(term)
 
     def _parts(self, cut: Rewrite) -> Strategy:
         """The kernels of what a cut gives."""

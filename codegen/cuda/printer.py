@@ -78,7 +78,8 @@ class Printer:
         hopper = bool(self.function.maps or self.distributed) or any(
             isinstance(c, i.WaitBarrier | i.WgmmaFence | i.FenceAsync) for c in i.commands(self.function.body)
         )
-        follows = any(isinstance(c, i.AwaitPreviousGrid) for c in i.commands(self.function.body))
+        grids = i.AwaitPreviousGrid | i.StartNextGrid
+        follows = any(isinstance(c, grids) for c in i.commands(self.function.body))
         self.line(f'#include "{"hopper" if hopper or follows else "rise"}.cuh"')
         includes = len(self.lines)
         self.line("")

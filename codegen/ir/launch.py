@@ -21,6 +21,7 @@ GLOBAL_BLOCK = 128
 LARGEST_CLUSTER = 8
 LARGEST_DEPTH = 64
 PRODUCER = 40  # registers of a thread that loads: with 24, indices of tiles are spilled
+FEWEST = 32  # the same in a kernel that leaves registers to another one
 # warps that share a loop whose number of iterations is not known at compile time
 SOME_WARPS = 4
 REGISTERS = 65536  # per multiprocessor
@@ -118,7 +119,7 @@ def register_budget(launch: Launch) -> tuple[int, int]:
     """
     groups = launch.threads // WARPGROUP
     consumers = groups - launch.producers
-    low = PRODUCER
+    low = FEWEST if launch.left else PRODUCER
     return low, min(248, (launch.registers * groups - low * launch.producers) // consumers // 8 * 8)
 
 

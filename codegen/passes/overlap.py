@@ -4,10 +4,11 @@ A warp-specialised kernel is launched before the preceding one ends, sets up its
 waits (`roles`). Any other kernel would be launched only when everything in front of it has ended, which takes
 longer than many small kernels compute. So the small kernels of its program wait by themselves, too.
 
-A small kernel lets the next one start after its own wait, when all kernels before it are complete. So what the
-small one does not write is *ready*: a warp-specialised kernel behind it reads that at once, and waits only
-where it uses something else. Where the small kernel computes numbers for an epilogue, products are computed
-beside it.
+Where only the epilogue reads what a small kernel computes, products are computed *beside* it: it is launched
+when all before it has ended, and lets the next kernel start at once. What it does not write is *ready*, so
+the producer loads it without a wait, and those that compute wait behind their first products. It is launched
+on its own, so that its blocks are spread evenly: two of them on a multiprocessor would keep a block of the
+product waiting.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ FIRST = (i.AwaitPreviousGrid(), i.StartNextGrid())
 # Of a kernel whose products are computed beside the one in front: registers of a multiprocessor for four warps
 # of that, of 32 registers a thread; and the most that a thread has for sums, so that it does without them.
 LEFT = 4 * WARP * 32
-MOST_SUMS = 128
+MOST_SUMS = 192
 
 
 def overlapping(functions: Sequence[i.Function]) -> tuple[i.Function, ...]:
@@ -41,8 +42,13 @@ def overlapping(functions: Sequence[i.Function]) -> tuple[i.Function, ...]:
     """
     if len(functions) == 1 or not any(map(_is_specialised, functions)):
         return tuple(functions)
-    waiting = [*map(_waiting, functions)]
-    return (waiting[0], *(_behind(front, one) for front, one in pairwise(waiting)))
+    made = [*map(_waiting, functions)]
+    for number, (front, one) in enumerate(pairwise(functions)):
+        ready = buffers(one) - {v.name for v in (*front.outputs, *one.outputs)}
+        if _is_small(front) and _starts_beside(one, ready) and not _is_specialised(front):
+            made[number] = replace(front, body=i.sequence(i.StartNextGrid(), front.body))
+            made[number + 1] = replace(one, ready=ready)
+    return tuple(made)
 
 
 def _waiting(function: i.Function) -> i.Function:
@@ -52,17 +58,16 @@ def _waiting(function: i.Function) -> i.Function:
     return replace(function, body=i.sequence(*FIRST, function.body))
 
 
-def _behind(front: i.Function, function: i.Function) -> i.Function:
-    """The kernel, told what is ready when it starts."""
-    if not _is_specialised(function) or not waits_first(front):
-        return function
-    return replace(function, ready=buffers(function) - {v.name for v in (*front.outputs, *function.outputs)})
+def _starts_beside(function: i.Function, ready: frozenset[str]) -> bool:
+    """Whether all that the producer of a kernel loads is ready."""
+    roles = [c for c in i.commands(function.body) if isinstance(c, i.WarpSpecialise)]
+    late = buffers(function) - ready
+    return bool(roles) and bool(ready) and not any(any(uses(c.produce, late)) for c in roles)
 
 
-def waits_first(function: i.Function) -> bool:
-    """Whether all that a kernel does comes after its wait for the kernel in front, and blocks are launched."""
-    body = function.body
-    return isinstance(body, i.Sequence) and body.commands[: len(FIRST)] == FIRST
+def starts_next_at_once(function: i.Function) -> bool:
+    """Whether a kernel lets the next one start before it does anything."""
+    return isinstance(function.body, i.Sequence) and function.body.commands[0] == i.StartNextGrid()
 
 
 def await_before_uses(function: i.Function, command: i.Command) -> i.Command:

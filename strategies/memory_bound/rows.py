@@ -126,10 +126,10 @@ def _of_row(block: Block, row: Identifier, size: int, keep: bool) -> Strategy:
 
 
 def _by_a_warp(row: Identifier, block: Block, size: int) -> Strategy:
-    """What a warp does for a row of which it keeps nothing, with loads for few registers."""
+    """What a warp does for a row of which it keeps nothing: few registers, and a tree of one level."""
     lanes = block.of_lanes(size)
-    loads = max(1, FEW_BYTES // (lanes.vector * widest(row)))
-    return seq(named, fewer, _computed(replace(lanes, loads=min(lanes.loads, loads)), keep=False))
+    loads = min(lanes.loads, max(1, FEW_BYTES // (lanes.vector * widest(row))))
+    return seq(named, fewer, _computed(replace(lanes, loads=loads, fan=WARP), keep=False))
 
 
 def _computed(block: Block, keep: bool) -> Strategy:
