@@ -82,15 +82,16 @@ def variants(sizes: dict[str, int]) -> dict[str, tuple[str, Callable[..., Any]]]
     return found
 
 
-def formula(torch: Any, definition: str, X: Any, W: Any) -> Any:
+def formula(torch: Any, definition: str, given: Sequence[Any]) -> Any:
     """The result in f64."""
-    scale = torch.rsqrt(X.double().square().sum(1, keepdim=True) / 4096 + 1e-5)
-    match definition:
-        case "product":
-            return X.double() @ W.double()
-        case "scales":
-            return scale.squeeze(1)
-    return (X.double() @ W.double()) * scale
+    rows, *others = (each.double() for each in given)
+    scale = torch.rsqrt(rows.square().sum(1, keepdim=True) / 4096 + 1e-5)
+    match definition, others:
+        case "product", [columns]:
+            return rows @ columns
+        case _, [columns]:
+            return (rows @ columns) * scale
+    return scale.squeeze(1)
 
 
 def checked_graph(
@@ -110,7 +111,7 @@ def checked_graph(
 
 
 def check(torch: Any, name: str, definition: str, given: Any, out: Any) -> None:
-    wanted = formula(torch, definition, given[0], given[-1])
+    wanted = formula(torch, definition, given)
     error = ((out.double() - wanted).abs().max() / wanted.abs().max()).item()
     if not error < WIDEST:
         raise SystemExit(f"{name} is wrong at {tuple(out.shape)}: {error}")

@@ -29,8 +29,8 @@ MOST_THREADS = 2**17
 FIRST = (i.AwaitPreviousGrid(), i.StartNextGrid())
 
 
-# Of a kernel whose products are computed beside the one in front: registers of a multiprocessor for four warps
-# of that, of 32 registers a thread; and the most that a thread has for sums, so that it does without them.
+# Of a kernel whose products are computed beside the one in front: registers of a multiprocessor for four
+# warps of that, of 32 registers a thread; and the most that a thread has for sums, which do without them.
 LEFT = 4 * WARP * 32
 MOST_SUMS = 192
 
