@@ -110,7 +110,8 @@ def _registers(type_: Data) -> int:
     """Of a thread, for fragments of a warpgroup."""
     sizes, fragment = shape(type_)
     tile = (fragment.rows, fragment.columns) if isinstance(fragment, Fragment) else ()
-    return prod(size.value or 0 for size in (*sizes, *tile)) // WARPGROUP
+    numbers: list[int] = [size.value or 0 for size in (*sizes, *tile)]
+    return prod(numbers) // WARPGROUP
 
 
 def buffers(function: i.Function) -> frozenset[str]:
