@@ -10,11 +10,13 @@ namespace rise_emulation {
 enum class Following : uint8_t { Nothing, Used, Awaited };
 
 RISE_STATE Following following[most_cluster * most_threads];
-RISE_STATE bool kernel_follows;  // some thread has waited: this kernel may overlap with the previous one
+// This kernel may overlap with the previous one: some thread has waited, or some memory is ready before that.
+RISE_STATE bool kernel_follows;
 
 RISE_CODE void start_following() {
   __builtin_memset(following, 0, sizeof following);
   kernel_follows = false;
+  for (const Memory& memory : memories) kernel_follows = kernel_follows || memory.ready;
 }
 
 RISE_CODE void check_following(int line, const Memory& memory, bool writes) {
