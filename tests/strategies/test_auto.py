@@ -16,10 +16,11 @@ from codegen.execute import execute
 from codegen.pipeline import assemble
 from rewrites.derivation import verify_steps
 from rewrites.result import Success
+from rewrites.storing import is_global
 from rise.check.compare import compare, tolerance
 from rise.check.program import check_expression, load
 from rise.check.specialise import inputs_of, specialise
-from rise.errors import TranslationError
+from rise.errors import CompilationError, TranslationError
 from rise.expr import Expr, Primitive, subterms
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
@@ -106,6 +107,19 @@ def test_every_program_is_right_at_every_size(name: str) -> None:
     result = succeeded(auto()(term))
     verify_steps(term, result)
     assert agrees(term, result.term, rounded=name == "rmsProduct"), sizes  # whose scale moves out of them
+
+
+def test_a_product_stands_behind_a_kernel_beside_which_it_does_not_build() -> None:
+    """Beside another one a kernel has fewer registers, which only the whole program says."""
+
+    def builds(term: Expr, target: str) -> int:
+        if any(map(is_global, subterms(term))):
+            raise CompilationError("R0832", f"it spills for {target}")
+        return 0
+
+    term = program("rmsProduct", m=2048, n=4096, k=1024)
+    few = [s.choice(term).kernels[0].point.settings for s in (auto(), auto().first_that(builds))]
+    assert few == [{"few_blocks": "132"}, {}]
 
 
 def test_products_that_share_an_operand_load_it_once() -> None:
