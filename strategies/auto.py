@@ -180,10 +180,8 @@ class _Kernels:
 
     def _kernel(self, term: Expr) -> Result:
         """One kernel; several where no schedule takes all of it."""
-        parts = choice(
-            self._rows_beside, self._rows_in_front, self._parts(separate_kernels), self._parts(value_stored),
-            self._one,
-        )  # fmt: skip
+        cut = choice(self._parts(separate_kernels), self._parts(value_stored))
+        parts = choice(self._rows_reduced, cut, self._one)
         return choice(self._one_pass, seq(normalize(choice(INLINE, used_once)), parts))(term)
 
     def _one_pass(self, term: Expr) -> Result:
@@ -194,22 +192,25 @@ class _Kernels:
         self.made.append(found[0])
         return self._of_closed(found[1], bound)
 
-    def _rows_beside(self, term: Expr) -> Result:
-        """A product and reductions of its first operand's rows in one kernel, where that is faster."""
+    def _rows_reduced(self, term: Expr) -> Result:
+        """A product and reductions of its first operand's rows: in one kernel, or in two, what is faster."""
         outside = scales_outside(term)
         if isinstance(outside, Failure):
             return outside
-        closed, bound = closed_over(outside.term, self.inputs)
+        return seq(lambda _: outside, choice(self._rows_beside, self._rows_in_front))(term)
+
+    def _rows_beside(self, term: Expr) -> Result:
+        """In one kernel, whose loop reduces the rows."""
+        closed, bound = closed_over(term, self.inputs)
         found = chosen(self.search, closed) if reduced_beside(self.search, closed) else ""
         if isinstance(found, str):
             return Failure("rows_beside", term, "a kernel before reduces the rows faster")
         self.made.append(found[0])
-        made = self._of_closed(found[1], bound)
-        return Success(made.term, (*outside.steps, *made.steps))
+        return self._of_closed(found[1], bound)
 
     def _rows_in_front(self, term: Expr) -> Result:
-        """A small kernel for reductions of rows, beside which the product starts that needs them at last."""
-        cut = seq(scales_outside, separate_kernels, GLOBAL_FIRST)(term)
+        """By a kernel of few blocks, beside which the product starts that needs the results at last."""
+        cut = seq(separate_kernels, GLOBAL_FIRST)(term)
         named = named_value(cut.term) if isinstance(cut, Success) else None
         if named is None:
             return Failure("rows_in_front", term, "no rows of an operand are reduced before its product")
@@ -218,9 +219,8 @@ class _Kernels:
         last, _ = closed_over(rest.body, self.inputs)
         read = sum(bytes_of(each.type) or 0 for each in split(front)[0])
         point = Point.of("rows", {"few_blocks": search.gpu.multiprocessors})
-        few = search.attempt(point, front)
-        beside = search.beside and isinstance(few, Success) and starts_beside(search, last, read)
-        if not beside or not isinstance(few, Success):
+        few = search.attempt(point, front) if search.beside else None
+        if not isinstance(few, Success) or not starts_beside(search, last, read):
             return seq(lambda _: cut, self._again)(term)
         self.made.append(Choice(point, IN_FRONT))
         self.in_front.append(few.term)

@@ -147,9 +147,8 @@ def starts_beside(search: Search, last: Expr, read: int) -> bool:
     problem = search.problem_of(last)
     if problem is None:
         return False
-    behind = _best(search, problem)
-    left = behind.cost.cycles + BOUNDARY + read / search.gpu.dram_rate if behind is not None else inf
-    return has_faster(search.strategy, replace(problem, in_front=read), search.gpu, left)
+    beside = _best(search, replace(problem, in_front=read))
+    return beside is not None and not _faster_behind_a_kernel(search, problem, read / 2, beside.cost.cycles)
 
 
 def pays(search: Search, whole: Expr, last: Expr, copied: int) -> bool:
