@@ -56,7 +56,7 @@ from strategies.memory_bound.blocks import (
     reduced_length,
     refuse,
 )
-from strategies.memory_bound.widths import reduces_numbers, widest
+from strategies.memory_bound.widths import reduces_numbers, widest, widest_of_rows
 from strategies.operands import in_function, nth_operand
 from strategies.places import in_inputs, mapped
 from strategies.rounded import by_reciprocals, in_few_instructions
@@ -95,7 +95,7 @@ def rows(
         if isinstance(computed_before(term), Success):
             return seq(computed_before, depending(chosen))
         row, length = found
-        width, size = widest(term), length.value
+        width, size = widest_of_rows(term), length.value
         by = vector if reduces_numbers(term) else 1
         block = block_of(length, width, "rows", threads=threads, vector=by, fan=fan)
         if size is None:
