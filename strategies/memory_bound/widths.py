@@ -21,8 +21,8 @@ def widest(term: Expr) -> int:
 def widest_of_rows(term: Expr) -> int:
     """The same for a map over rows: where each gives a number, only what is read is moved as vectors."""
     applied = call(term)
-    is_number = isinstance(term.type, Array) and isinstance(term.type.element, Scalar)
-    return widest(applied[2][0]) if is_number and applied is not None and applied[0] == "map" else widest(term)
+    numbers = isinstance(term.type, Array) and isinstance(term.type.element, Scalar)
+    return widest(applied[2][0] if numbers and applied is not None and applied[0] == "map" else term)
 
 
 def widest_vector(term: Expr) -> int:
