@@ -21,6 +21,10 @@ from strategies.search.problem import Problem
 SECOND_KERNEL = 7500  # cycles: the sums of slices leave one kernel and enter the next; measured
 # cycles from the end of a kernel to the products of the next, which is launched early; measured
 BOUNDARY = 4000
+# of a kernel in front that runs beside a product's first tiles: the bytes that its warps read at once on a
+# multiprocessor, cycles for these besides the latency, and shared memory of a block and what it is given in
+FRONT_READS, FRONT_ROUND, FRONT_SHARED = 4 * 32 * 64, 250, 2048
+MOST_SUMS = 192  # registers of a thread for sums, where such a kernel has room
 EMPTY = 6000  # cycles that a second kernel takes, were there nothing left for it to do; measured
 # of a tile's time, where blocks of a cluster wait for each other: of two, and of more with several tiles each
 SYNCHRONISATION, OF_MANY = 0.01, 0.3
@@ -241,6 +245,22 @@ def beside_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     return max(0.0, computed - BESIDE_HIDDEN * tensor_cycles(p, s, gpu))
 
 
+def front_cycles(p: Problem, s: Schedule, gpu: Gpu, tile: float) -> float:
+    """Until a small kernel in front is done: beside the first products, where these leave it room."""
+    if not p.in_front:
+        return 0.0
+    reads = ceil(p.in_front / (FRONT_READS * gpu.multiprocessors))
+    alone = reads * (gpu.latency + FRONT_ROUND)
+    return BOUNDARY + (max(alone - tile, 0.0) if leaves_room(p, s, gpu) else alone)
+
+
+def leaves_room(p: Problem, s: Schedule, gpu: Gpu) -> bool:
+    """Whether a small block of another kernel may run on each multiprocessor beside those of a schedule."""
+    needed = resources(s, p.operand_bytes, p.along_k, p.result_bytes, products=p.products, beside=p.beside)
+    shared = needed.shared_bytes + 1024 + FRONT_SHARED
+    return s.warp_specialised and needed.accumulators <= MOST_SUMS and shared <= gpu.shared
+
+
 @of_one_schedule
 def resident(p: Problem, s: Schedule, gpu: Gpu) -> int:
     """Blocks that share a multiprocessor, as far as there are so many."""
@@ -398,7 +418,8 @@ def of_kernel(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     stops = 0 if hidden or p.scattered else min(LOCKSTEP * tile, STOP) * max(count - 3, 0)
     busy = count * tile + stops + fills * gpu.fill + epilogues * epilogue_cycles(p, s, gpu)
     busy += CLUSTER_START if s.cluster * s.split_cluster > 1 else 0
-    memory = memory_cycles(p, s, gpu) + gpu.fill
+    busy += front_cycles(p, s, gpu, tile)
+    memory = memory_cycles(p, s, gpu) + p.in_front / gpu.dram_rate + gpu.fill
     total = (busy**HARDER + memory**HARDER) ** (1 / HARDER) + addition_cycles(p, s, gpu)
     # of schedules that are equal otherwise, the one that moves less
     total += memory / 100

@@ -70,6 +70,7 @@ class Problem(Remembers):
               `batch` is then in the middle between as few as rows need and all
     input_bytes: of all inputs, fewer than of operands where some are multiplied several times; 0: not known
     open:     whether sizes are known at launch only, and these are what is expected
+    in_front: bytes that a small kernel reads for the epilogue, which may run beside the first products
     """
 
     m: int
@@ -94,6 +95,7 @@ class Problem(Remembers):
     scattered: bool = False
     input_bytes: int = 0
     open: bool = False
+    in_front: int = 0
 
     @property
     def added_bytes(self) -> int:

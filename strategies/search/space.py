@@ -12,12 +12,12 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from heapq import heapify, heappop, heappush
 from math import ceil, gcd
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from rise.errors import StrategyError, UsageError
 from rise.frozen import Remembers, cached_property, changed, filled_at_once, hashed_once
@@ -352,6 +352,7 @@ SMALLEST_ASYNCHRONOUS = 4  # bytes of a copy past the registers
 
 
 NONE: Parameters = MappingProxyType({})
+T = TypeVar("T")
 
 
 def declared(strategy: str, fixed: Parameters = NONE) -> Iterator[Point]:
@@ -498,18 +499,18 @@ def _priced(several: Iterable[Point], p: Problem, gpu: Gpu) -> Iterator[Ranked]:
 
 def has_faster(strategy: str, p: Problem, gpu: Gpu, cycles: float) -> bool:
     """Whether the model expects some schedule to take less: mostly one of the first that are looked at."""
-    may_be = (point for point in points(strategy, p, gpu) if bound_of(point, p, gpu) < cycles)
+    may_be = (point for point in _members(strategy, p, gpu) if bound_of(point, p, gpu) < cycles)
     return any(one.cost.cycles < cycles for one in _priced(may_be, p, gpu))
 
 
-class Remembered:
+class Remembered(Generic[T]):
     """What an iterator gives, which is asked for only once, and only as far as somebody wants to know."""
 
-    def __init__(self, rest: Iterator[Ranked]) -> None:
-        self._known: list[Ranked] = []
+    def __init__(self, rest: Iterator[T]) -> None:
+        self._known: list[T] = []
         self._rest = rest
 
-    def __iter__(self) -> Iterator[Ranked]:
+    def __iter__(self) -> Iterator[T]:
         for number in itertools.count():
             if number == len(self._known):
                 one = next(self._rest, None)
@@ -522,7 +523,17 @@ class Remembered:
 @lru_cache(maxsize=4)
 def best_first(strategy: str, p: Problem, gpu: Gpu) -> Iterable[Ranked]:
     """What `ranked` gives, of which several strategies ask for the first, for one program."""
-    return Remembered(_in_order(points(strategy, p, gpu), p, gpu))
+    return Remembered(_in_order(_members(strategy, p, gpu), p, gpu))
+
+
+def _members(strategy: str, p: Problem, gpu: Gpu) -> Iterable[Point]:
+    """The members of a space, which is the same whatever is in front."""
+    return _known_members(strategy, replace(p, in_front=0), gpu)
+
+
+@lru_cache(maxsize=2)
+def _known_members(strategy: str, p: Problem, gpu: Gpu) -> Iterable[Point]:
+    return Remembered(points(strategy, p, gpu))
 
 
 def _in_order(several: Iterable[Point], p: Problem, gpu: Gpu) -> Iterator[Ranked]:
