@@ -341,7 +341,6 @@ value_stored = FunctionStrategy("value_stored", _value_stored)
 
 def _sums_sums(term: Expr) -> bool:
     """A reduction of what takes loops to compute, such as a sum of sums."""
-    applied = call(term)
     match call(term):
         case ("reduce", _, [_, _, parts]):
             return not is_expression(parts)
