@@ -478,7 +478,7 @@ def test_a_kernel_in_front_costs_what_the_first_tile_does_not_hide() -> None:
 def test_no_schedule_is_cheaper_behind_a_kernel_in_front() -> None:
     size = 1024
     alone, p = square(size), replace(square(size), in_front=2 * size * size)
-    some = [point.schedule for point in points("tensor_core", alone, H200)][::397]
+    some = [point.schedule for point in points("tensor_core", alone, H200)][::97]
     assert len(some) > 10
     for s in some:
         assert c.least(p, s, H200) <= c.cost(alone, s, H200).cycles < c.cost(p, s, H200).cycles
