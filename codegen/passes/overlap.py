@@ -20,6 +20,7 @@ from math import prod
 
 from codegen.ir import imperative as i
 from codegen.ir.launch import WARP, WARPGROUP, derive
+from codegen.passes.early_reads import reads_first
 from codegen.passes.split_kernels import uses
 from rise.types import Array, Data, Fragment, shape
 
@@ -90,7 +91,7 @@ def await_before_uses(function: i.Function, command: i.Command) -> i.Command:
         if not any(uses(part, late)):
             return part
         if not _waits_for_tiles(part):
-            return i.sequence(i.AwaitPreviousGrid(), part)
+            return i.sequence(i.AwaitPreviousGrid(), reads_first(part, late))
         if not isinstance(part, i.Sequence):
             return i.with_inner(part, tuple(map(go, i.inner(part))))
         parts = list(part.commands)
