@@ -136,7 +136,7 @@ def _rows_in_parts(rows: int, size: int, width: int, given: Mapping[str, int]) -
 
 
 def _number(term: Expr, given: Mapping[str, int]) -> Strategy:
-    """A number that is computed of reductions: each in parts, and what is left by one block."""
+    """A number computed from reductions: each is reduced in parts, and one block computes the rest."""
     lengths = [n for part in subterms(term) if (n := reduced_length(part)) is not None]
     sizes = [n.value for n in lengths if n.value is not None]
     if not lengths:

@@ -267,7 +267,7 @@ def _uses(term: Expr, name: str) -> Iterator[Expr]:
 
 
 def _each(parts: set[Expr], name: str, s: Rewrite) -> Strategy:
-    """s at every use of one of the parts."""
+    """Applies s at every use of one of the parts."""
 
     def run(term: Expr) -> Result:
         if _is_part(term, name):

@@ -66,8 +66,9 @@ class Search:
         try:
             at = self.expected.at(term)
             found = Problem.of(at)
-            is_open, front = at is not term, self.in_front
-            return replace(found, open=is_open, in_front=front) if found is not None else None
+            if found is None or not found.m * found.n * found.k * found.batch:
+                return None
+            return replace(found, open=at is not term, in_front=self.in_front)
         except RiseError:  # of a rule that does not take the program: then there is no product to rank
             return None
 

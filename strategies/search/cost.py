@@ -31,7 +31,7 @@ SYNCHRONISATION, OF_MANY = 0.01, 0.3
 # the same where one of two blocks has a tile behind the end, if tiles have up to 128 × 128 results; measured
 UNMATCHED, SMALL = 0.2, 128 * 128
 # cycles: the blocks of a cluster start together, and none ends before the others; measured
-TOGETHER = 1350
+CLUSTER_START = 1350
 MEETING = 2000  # cycles: blocks that share sums wait for the last of them, twice; measured
 EXPOSED = 0.3  # of the time that it takes to read a matrix, where it is loaded ahead: measured
 BETWEEN = 1.6  # slow-down of memory where an operand of the epilogue is read between writes
@@ -166,7 +166,7 @@ def patterns(p: Problem, s: Schedule) -> dict[int, int]:
 
 
 def requests(p: Problem, s: Schedule, index: int) -> float:
-    """Lines of the L2 cache of which a tile of an operand asks for bytes, for each element along k.
+    """How many lines of the L2 cache a tile of an operand reads from, for each element along k.
 
     Tiles are copied in parts of their rows, as long as a line or as the pattern in shared memory: a line of
     parts is asked for AGAIN. Where rows start inside of lines, so do parts, and some take bytes of two.
@@ -357,9 +357,9 @@ def addition_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 
 
 def least(p: Problem, s: Schedule, gpu: Gpu) -> float:
-    """Cycles that the cost is not below, in few terms: all tensor cores are busy, shared memory, results.
+    """A lower bound on the cost, in cycles: products at full speed, shared memory, results.
 
-    Most schedules are told from the best by these; what the cache and the memory take is left out.
+    It is quick to compute and excludes most schedules. The time of the cache and of memory is left out.
     """
     p = _first(p, s)
     rate = gpu.macs * 2 / p.operand_bytes * gpu.sustained.get(family(s.fragment) or Family.WMMA, 0.3)
@@ -417,7 +417,7 @@ def of_kernel(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     # blocks whose tiles data choose are not in step
     stops = 0 if hidden or p.scattered else min(LOCKSTEP * tile, STOP) * max(count - 3, 0)
     busy = count * tile + stops + fills * gpu.fill + epilogues * epilogue_cycles(p, s, gpu)
-    busy += TOGETHER if s.cluster * s.split_cluster > 1 else 0
+    busy += CLUSTER_START if s.cluster * s.split_cluster > 1 else 0
     busy += front_cycles(p, s, gpu, tile)
     memory = memory_cycles(p, s, gpu) + p.in_front / gpu.dram_rate + gpu.fill
     total = (busy**HARDER + memory**HARDER) ** (1 / HARDER) + addition_cycles(p, s, gpu)

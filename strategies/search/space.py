@@ -105,7 +105,7 @@ LEAST = 4  # steps of each
 DEPTHS = (128, 256)  # bytes of a step along k, the longer only where so many STAGES fit: of small tiles
 DEEPEST, STAGES = 8, 6
 FINER = 64  # columns of the tiles behind whole waves
-TOGETHER = range(12, 7, -1)  # matrices whose tiles are in raster order
+RASTER_MATRICES = range(12, 7, -1)  # how many matrices have tiles in raster order, the most first
 FEW = 3  # products with the same matrix: of more, other products are between those of a column; measured
 LARGE, LARGEST = 3, 4  # times as many elements have the others, and those in raster order
 SLOW = 1.3  # times the cost of the best
@@ -158,7 +158,7 @@ def whole_waves(p: Problem, s: Schedule) -> Iterator[Schedule]:
         count = waves * there // of_one
         if times >= LARGE and p.m % s.fragment[0] == 0 and count:
             yield changed(s, rest=(count, p.m, FINER))
-            together = next((number for number in TOGETHER if count % number == 0), 0)
+            together = next((number for number in RASTER_MATRICES if count % number == 0), 0)
             if together and times >= LARGEST and s.cluster == 1 and count >= p.batch and p.of_each < FEW:
                 yield changed(s, rest=(count, p.m, FINER), raster_matrices=together)
 

@@ -17,8 +17,9 @@ from codegen.pipeline import assemble
 from rewrites.derivation import verify_steps
 from rewrites.result import Success
 from rewrites.storing import is_global
+from rise.check.agreement import reference
 from rise.check.compare import compare, tolerance
-from rise.check.program import check_expression, load
+from rise.check.program import check_expression, check_text, load
 from rise.check.specialise import inputs_of, specialise
 from rise.errors import CompilationError, TranslationError
 from rise.expr import Expr, Primitive, subterms
@@ -375,3 +376,63 @@ def test_there_is_a_choice_for_every_gpu(target: str) -> None:
     term = data_flow(check_expression(text))
     strategy = auto(target)
     assert isinstance(strategy(term), Success) and chosen(strategy, term) == ["tensor_core"]
+
+
+# --- arrays without elements --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("empty", ["m", "n", "k"])
+def test_products_without_rows_columns_or_terms_are_taken(empty: str) -> None:
+    """No schedule of products is asked; sums of no terms are zero."""
+    sizes = {"m": 5, "n": 7, "k": 9} | {empty: 0}
+    text = f"fun((A: {sizes['m']}.{sizes['k']}.f16, B: {sizes['n']}.{sizes['k']}.f16) => A |> map(fun(row =>"
+    term = data_flow(check_expression(f"{text} B |> map(fun(col => {DOT})))))"))
+    low = succeeded(auto()(term)).term
+    assert chosen(auto(), term) == ["default"] and agrees(term, low)
+    assert reference(term, [low], 1).draws  # the draws of `--check`
+
+
+# --- programs that say row by row what several kernels compute --------------------------------------------
+
+BY_ROWS = """import "prelude.rise"
+def dot16{k: Nat}(xs: k.f16, ys: k.f16): f32 =
+  zip(xs)(ys) |> map((x, y) => f32(x) * f32(y)) |> reduce(+, 0)
+def normed{k: Nat}(row: k.f16, g: k.f16): k.f16 =
+  let r = rsqrt((row |> map(x => f32(x) * f32(x)) |> sum) + 1) in
+  zip(row)(g) |> map((x, g) => f16(f32(x) * r * f32(g)))
+
+// a norm, a product with it, and the row of another matrix beside
+def residual(m: Nat, n: Nat, k: Nat)(X: m.k.f16, g: k.f16, W: n.k.f16, R: m.n.f16): m.n.f16 =
+  zip(X)(R) |> map((row, rs) =>
+    let y = normed(row, g) in
+    zip(W)(rs) |> map((col, r) => f16(dot16(y, col) + f32(r))))
+def weighted(m: Nat, n: Nat, k: Nat)(X: m.k.f16, V: n.k.f16): m.n.f16 =
+  X |> map(row =>
+    let xs = row |> map(x => f32(x)) in
+    let top = xs |> maximum in
+    let e = xs |> map(x => exp(x - top)) in
+    let z = e |> sum in
+    let p = e |> map(x => f16(x / z)) in
+    V |> map(col => f16(dot16(p, col))))
+
+def extremes(m: Nat, n: Nat, k: Nat)(X: k.f32) = (X |> minimum, X |> maximum)
+def sumOfMaxima(m: Nat, n: Nat, k: Nat)(X: m.k.f32): f32 = X |> map(maximum) |> sum
+def scaled(m: Nat, n: Nat, k: Nat)(X: m.k.f32): m.k.f32 =
+  let top = X |> map(maximum) |> maximum in X |> map2D(x => x / top)
+"""
+KERNELS = {
+    "residual": ["rows", "tensor_core"],
+    "weighted": ["rows", "tensor_core"],
+    "extremes": ["reduction", "reduction"],
+    "sumOfMaxima": ["reduction", "reduction"],
+    "scaled": ["reduction", "reduction", "elementwise"],
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_what_is_said_row_by_row_gets_the_schedules_of_its_parts(name: str) -> None:
+    """None of it is left to `default`, where a thread computes a row, or one thread everything."""
+    sizes = dict(zip("mnk", Random(f"5 {name}").sample((5, 8, 13, 21), 3), strict=True))
+    term = data_flow(specialise(check_text(BY_ROWS)[name], sizes))
+    low = succeeded(auto()(term)).term
+    assert chosen(auto(), term) == KERNELS[name] and agrees(term, low), sizes
