@@ -23,7 +23,7 @@ SECOND_KERNEL = 7500  # cycles: the sums of slices leave one kernel and enter th
 BOUNDARY = 4000
 # of a kernel in front that runs beside a product's first tiles: the bytes that its warps read at once on a
 # multiprocessor, cycles for these besides the latency, and shared memory of a block and what it is given in
-FRONT_READS, FRONT_ROUND, FRONT_SHARED = 4 * 32 * 64, 250, 3072
+FRONT_READS, FRONT_ROUND, FRONT_SHARED = 4 * 32 * 64, 250, 2048
 MOST_SUMS = 192  # registers of a thread for sums, where such a kernel has room
 EMPTY = 6000  # cycles that a second kernel takes, were there nothing left for it to do; measured
 # of a tile's time, where blocks of a cluster wait for each other: of two, and of more with several tiles each
@@ -255,10 +255,14 @@ def front_cycles(p: Problem, s: Schedule, gpu: Gpu, tile: float) -> float:
 
 
 def leaves_room(p: Problem, s: Schedule, gpu: Gpu) -> bool:
-    """Whether a small block of another kernel may run on each multiprocessor beside those of a schedule."""
+    """Whether a small block of another kernel runs well on each multiprocessor beside those of a schedule.
+
+    Beside warpgroups that take turns it costs nearly as much as in front of them: measured.
+    """
     needed = resources(s, p.operand_bytes, p.along_k, p.result_bytes, products=p.products, beside=p.beside)
     shared = needed.shared_bytes + 1024 + FRONT_SHARED
-    return s.warp_specialised and needed.accumulators <= MOST_SUMS and shared <= gpu.shared
+    together = s.warp_specialised and s.ping_pong == 1
+    return together and needed.accumulators <= MOST_SUMS and shared <= gpu.shared
 
 
 @of_one_schedule
