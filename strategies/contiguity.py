@@ -105,7 +105,7 @@ def _view(name: str, parts: list[Known]) -> Known:
             return replace(array, dimensions=(False, *rest))
         case "take" | "drop" | "id" | "unzip" | "padEmpty", [array]:
             return array
-        case "padCst" | "prefix", [_, array]:
+        case "padCst" | "prefix" | "prefixes", [_, array]:
             return array
         case "concat", [first, second] if first == second:
             return first

@@ -219,6 +219,16 @@ declare_pattern(
     views.prefix,
     example=("prefix(2)(makeArray(3)(1.0, 2.0, 3.0))", "[1.0, 2.0, nan]"),
 )
+declare_pattern(
+    "prefixes",
+    "{n: Nat, m: Nat, t: DataType} -> n.Idx[m + 1] -> n.m.t -> n.m.t",
+    "prefix of each row, with a number for each: rows that are full to different lengths, as one array.",
+    views.prefixes,
+    example=(
+        "prefixes(makeArray(2)(1, 2))(makeArray(2)(makeArray(2)(1.0, 2.0), makeArray(2)(3.0, 4.0)))",
+        "[[1.0, nan], [3.0, 4.0]]",
+    ),
+)
 
 # --- indices --------------------------------------------------------------------------------------
 

@@ -145,7 +145,7 @@ def computed_operands(term: Expr) -> list[Expr]:
 
 
 # views that say where matrices of an array are written
-WRITTEN = frozenset({"join", "split", "transpose", "take", "reorder", "prefix", "scatterBy"})
+WRITTEN = frozenset({"join", "split", "transpose", "take", "reorder", "prefix", "prefixes", "scatterBy"})
 
 
 def matrices_in(term: Expr) -> Expr | None:

@@ -70,17 +70,18 @@ def of_groups(
     return np.concatenate([numbers(x)[start:end] @ numbers(matrix).T for start, end, matrix in rows])
 
 
-def tables_of(sizes: dict[str, int], offsets: NDArray[np.int32]) -> tuple[Any, Any, Any]:
-    """The group and the first row of each tile, the number of tiles, the owner of each row."""
-    kernels = assemble(succeeded(auto("sm_90a")(program("tables", **sizes))).term, "tables")
+def tables_of(sizes: dict[str, int], offsets: NDArray[np.int32], b: int = 2) -> tuple[Any, Any, Any]:
+    """The columns, the first row and the rows of each tile, the number of tiles, the owner of each row."""
+    kernels = assemble(succeeded(auto("sm_90a")(program("tables", **sizes, b=b))).term, "tables")
     assert len(kernels.kernels) == 1
     (tiles, count), owners = execute(kernels, [offsets], "emulate")
     return tiles, count, owners
 
 
-def sizes_of(offsets: NDArray[np.int32], h: int) -> dict[str, int]:
+def sizes_of(offsets: NDArray[np.int32], h: int, c: int = 1) -> dict[str, int]:
+    """Of tiles of h rows, each with c blocks of columns."""
     rows, groups = int(offsets[-1]), len(offsets) - 1
-    return {"t": -(-rows // h) + groups, "h": h, "r": rows, "g": groups}
+    return {"t": -(-rows // h) + groups, "h": h, "c": c, "r": rows, "g": groups}
 
 
 SIXTY_FOUR = np.cumsum([0, *(np.random.default_rng(5).integers(0, 4, 64))], dtype=np.int32)
@@ -97,10 +98,11 @@ UNEVEN = {
 
 def test_tables_say_which_tiles_and_rows_groups_have() -> None:
     sizes = sizes_of(OFFSETS, 64)
-    tiles, count, owners = tables_of(sizes, OFFSETS)
+    (groups, (starts, rows)), count, owners = tables_of(sizes, OFFSETS)
     assert int(count[0]) == 4
-    assert list(zip(tiles[0][:4], tiles[1][:4], strict=True)) == [(1, 0), (1, 64), (2, 70), (4, 71)]
-    assert set(tiles[1][4:]) == {135}  # behind all rows
+    tiles = list(zip(groups[:4], starts[:4], rows[:4], strict=True))
+    assert tiles == [(1, 0, 64), (1, 64, 6), (2, 70, 1), (4, 71, 64)]
+    assert set(starts[4:]) == {135} and not any(rows[4:])  # behind all rows
     assert [int(owners[row]) for row in (0, 63, 64, 69, 70, 71, 134)] == [0, 63, 64, 69, 128, 192, 255]
 
 
@@ -114,7 +116,7 @@ def test_rows_of_uneven_groups_are_multiplied_by_the_matrix_of_their_group(
     tiles, count, owners = tables_of(sizes, offsets)
     x, w = whole(3, sizes["r"], 64), whole(4, sizes["g"], 128, 64)
     settings = {**PERSISTENT, "epilogue": epilogue}
-    term = program("groupedProducts", **sizes, n=128, k=64)
+    term = program("groupedProducts", **sizes, w=128, k=64)
     kernels = assemble(succeeded(find("tensor_core").make(settings)(term)).term, "groups")
     assert [k.launch.grid for k in kernels.kernels] == [(min(3, 2 * sizes["t"]), 1, 1)]
     found = execute(kernels, [x, w, tiles, count, owners], "emulate")
@@ -138,7 +140,7 @@ def test_any_schedule_takes_groups(settings: dict[str, str]) -> None:
     sizes = sizes_of(OFFSETS, 64)
     tiles, count, owners = tables_of(sizes, OFFSETS)
     x, w = whole(5, sizes["r"], 128), whole(6, sizes["g"], 192, 128)
-    term = program("groupedProducts", **sizes, n=192, k=128)
+    term = program("groupedProducts", **sizes, w=192, k=128)
     kernels = assemble(succeeded(find("tensor_core").make(settings)(term)).term, "groups")
     found = execute(kernels, [x, w, tiles, count, owners], "emulate")
     np.testing.assert_array_equal(numbers(found), of_groups(OFFSETS, x, w))
@@ -163,7 +165,7 @@ def test_the_last_tiles_are_finer_ones_of_a_second_kernel(settings: dict[str, st
     tiles, count, owners = tables_of(sizes, OFFSETS)
     x, w = whole(13, sizes["r"], 72), whole(14, sizes["g"], 136, 72)
     made = find("tensor_core").make({**PERSISTENT, "epilogue": "rows", **settings})
-    kernels = assemble(succeeded(made(program("groupedProducts", **sizes, n=136, k=72))).term, "groups")
+    kernels = assemble(succeeded(made(program("groupedProducts", **sizes, w=136, k=72))).term, "groups")
     first, second = kernels.kernels
     # the condition is around all that a block does for a tile, but for those that are not in order
     for kernel in (first, second) if "raster_matrices" not in settings else (second,):
@@ -179,11 +181,11 @@ def test_tiles_of_several_groups_are_taken_column_by_column(cluster: int) -> Non
     tiles, count, owners = tables_of(sizes, OFFSETS)
     x, w = whole(15, sizes["r"], 72), whole(16, sizes["g"], 200, 72)
     settings = {**PERSISTENT, "epilogue": "rows", "cluster": str(cluster), "persistent_blocks": "4"}
-    term = program("groupedProducts", **sizes, n=200, k=72)
+    term = program("groupedProducts", **sizes, w=200, k=72)
     term_of = succeeded(find("tensor_core").make({**settings, "raster_matrices": "3"})(term)).term
     (kernel,) = assemble(term_of, "groups").kernels
     index = "cluster_x" if cluster > 1 else "block_x"
-    assert f"tiles_snd_[({index} / {12 // cluster}) * 3 + {index} % 3]" in kernel.source
+    assert f"tiles_snd_fst_[({index} / {12 // cluster}) * 3 + {index} % 3]" in kernel.source
     found = execute(assemble(term_of, "groups"), [x, w, tiles, count, owners], "emulate")
     np.testing.assert_array_equal(numbers(found), of_groups(OFFSETS, x, w))
     assert isinstance(find("tensor_core").make({**settings, "raster_matrices": "2"})(term), Failure)
@@ -191,7 +193,7 @@ def test_tiles_of_several_groups_are_taken_column_by_column(cluster: int) -> Non
 
 def test_a_rest_needs_an_array_of_matrices_that_is_longer() -> None:
     made = find("tensor_core").make({**PERSISTENT, "epilogue": "rows", "rest": "9,64,32"})
-    term = program("groupedProducts", **sizes_of(OFFSETS, 64), n=128, k=64)  # 9 tiles
+    term = program("groupedProducts", **sizes_of(OFFSETS, 64), w=128, k=64)  # 9 tiles
     refused = made(term)
     assert isinstance(refused, Failure)
     assert "no matrices are behind the first 9" in refused.reason
@@ -217,7 +219,7 @@ def test_rows_need_not_be_whole_chunks(n: int) -> None:
     sizes = sizes_of(OFFSETS, 64)
     tiles, count, owners = tables_of(sizes, OFFSETS)
     x, w = whole(9, sizes["r"], 72), whole(10, sizes["g"], n, 72)
-    term = program("groupedProducts", **sizes, n=n, k=72)
+    term = program("groupedProducts", **sizes, w=n, k=72)
     settings = {**PERSISTENT, "epilogue": "rows"}
     kernels = assemble(succeeded(find("tensor_core").make(settings)(term)).term, "groups")
     found = execute(kernels, [x, w, tiles, count, owners], "emulate")
@@ -230,7 +232,7 @@ def test_threads_bring_tiles_that_are_no_boxes(h: int) -> None:
     sizes = sizes_of(OFFSETS, h)
     tiles, count, owners = tables_of(sizes, OFFSETS)
     x, w = whole(11, sizes["r"], 40), whole(12, sizes["g"], 24, 40)
-    term = program("groupedProducts", **sizes, n=24, k=40)
+    term = program("groupedProducts", **sizes, w=24, k=40)
     kernels = assemble(succeeded(auto("sm_90a")(term)).term, "groups")
     assert len(kernels.kernels) == 1
     found = execute(kernels, [x, w, tiles, count, owners], "emulate")
@@ -240,24 +242,25 @@ def test_threads_bring_tiles_that_are_no_boxes(h: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_tables_that_contradict_each_other_make_no_races(seed: int) -> None:
     """Any numbers for tiles and owners: what a row owns is written, where it belongs, and nothing else."""
-    sizes = {"t": 5, "h": 64, "r": 100, "g": 3}
+    sizes = {"t": 5, "h": 64, "c": 1, "r": 100, "g": 3}
     draw = np.random.default_rng(seed)
-    tiles = draw.integers(0, 3, 5).astype(np.int32), draw.integers(0, 101, 5).astype(np.int32)
+    groups, starts, there = (draw.integers(0, most, 5).astype(np.int32) for most in (3, 101, 65))
+    tiles = groups, (starts, there)
     owners, count = draw.integers(0, 320, 100).astype(np.int32), np.array([3], np.int32)
     for row in range(0, 100, 3):  # some of them are right
         tile = draw.integers(0, 5)
-        owners[row] = 64 * tile + np.clip(row - tiles[1][tile], 0, 63)
+        owners[row] = 64 * tile + np.clip(row - starts[tile], 0, 63)
     x, w = whole(7, 100, 64), whole(8, 3, 64, 64)
-    term = program("groupedProducts", **sizes, n=64, k=64)
+    term = program("groupedProducts", **sizes, w=64, k=64)
     settings = {**PERSISTENT, "epilogue": "rows"}
     kernels = assemble(succeeded(find("tensor_core").make(settings)(term)).term, "groups")
     found = numbers(execute(kernels, [x, w, tiles, count, owners], "emulate"))
     rows = np.concatenate([numbers(x), np.zeros((64, 64))])
     for row in range(100):
         owner, inside = divmod(int(owners[row]), 64)
-        belongs = min(tiles[1][owner] + inside, 99) == row
+        belongs = min(starts[owner] + inside, 99) == row and inside < there[owner]
         if owner < 3 and belongs:
-            expected = rows[tiles[1][owner] + inside] @ numbers(w)[tiles[0][owner]].T
+            expected = rows[starts[owner] + inside] @ numbers(w)[groups[owner]].T
             np.testing.assert_array_equal(found[row], expected)
         else:
             assert np.isnan(found[row]).all()
@@ -265,7 +268,7 @@ def test_tables_that_contradict_each_other_make_no_races(seed: int) -> None:
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
 def test_auto_makes_one_kernel_of_groups(target: str) -> None:
-    term = program("groupedProducts", t=72, h=128, r=8192, n=512, k=7168, g=8)
+    term = program("groupedProducts", t=72, h=128, c=1, w=512, r=8192, k=7168, g=8)
     (chosen,) = auto(target).choice(term).kernels
     assert chosen.point.strategy == "tensor_core"
     schedule = chosen.point.schedule
