@@ -4,7 +4,8 @@
 
 A line of the file is what is computed, and with which schedule:
 
-    groups 8 4096 7168 128 | tensor_core block=128,256,64 …   g, n, k, rows of a tile; 8192 rows in bf16
+    groups 8 4096 7168 128 512 8 66 | tensor_core block=…     g, n, k; 8192 rows in bf16. Of a tile the rows
+                                                               and columns, tiles of a band, tiles at a time
     tiled 8 4096 7168 128 | auto                               of groups of as many whole tiles
     batch 128 f16 | batch rows=32                              n, the type of results; 300 MB in all
     accumulated 8192 | tensor_core block=128,128,32 …          AB + C, sums and C in f32, m = n = k
@@ -80,9 +81,8 @@ def definition(case: Case) -> Any:
 
 def sizes_of(case: Case) -> dict[str, int]:
     match case:
-        case "groups", g, n, k, h:
-            tiles = -(-ROWS // int(h)) + int(g)
-            return {"t": tiles, "h": int(h), "r": ROWS, "g": int(g), "n": int(n), "k": int(k)}
+        case "groups", g, n, k, h, w, *_:
+            return {**grouped.tiles(ROWS, int(g), int(h), int(n) // int(w)), "w": int(w), "k": int(k)}
         case "tiled", g, n, k, h:
             return {"t": ROWS // int(h), "h": int(h), "n": int(n), "k": int(k), "g": int(g)}
         case "batch", n, result:
@@ -106,14 +106,16 @@ class Setting:
         self.factor: dict[str, float] = {}
         getattr(self, case[0])(*case[1:])
 
-    def groups(self, *_: str) -> None:
-        torch, (t, h, r, g, n, k) = self.torch, self.sizes.values()
+    def groups(self, *case: str) -> None:
+        torch, sizes = self.torch, {name: self.sizes[name] for name in "thcrg"}
+        r, g, n, k = sizes["r"], sizes["g"], int(case[1]), self.sizes["k"]
         offsets = grouped.drawn(r, g, 0)
         x = torch.randn((r, k), device="cuda", dtype=torch.bfloat16)
         w = torch.randn((g, n, k), device="cuda", dtype=torch.bfloat16)
         where = torch.as_tensor(offsets, device="cuda")
         program = rise.load(shipped("examples/groups.rise"))
-        tables = codegen.compile(program.tables, sizes={"t": t, "h": h, "r": r, "g": g}, backend="cuda")
+        order = {"b": int(case[5]), "p": int(case[6])}
+        tables = codegen.compile(program.tables, sizes={**sizes, **order}, backend="cuda")
         (tiles, count), owners = tables(where)
         self.inputs: tuple[Any, ...] = (x, w, tiles, count, owners)
         self.of_rows(x, w, where)
