@@ -198,8 +198,8 @@ class Problem(Remembers):
         rows, columns = known[len(result) - 2 : len(result)]
         batch = prod(known[: len(result) - 2])
         if scattered:
-            there = _number(shape(_body(program).type)[0][0]) or 0
-            batch = (batch + ceil(there / max(rows, 1)) + 1) // 2
+            there = prod(_number(size) or 0 for size in shape(_body(program).type)[0])
+            batch = (batch + ceil(there / max(rows * columns, 1)) + 1) // 2
         separated = _after(separate_prologue, found)
         multiplied = next((a for a, _ in operands(separated)), parts[0][0])
         operand = shape(multiplied.type)[1]

@@ -70,6 +70,7 @@ SCHEMES = {
     "scatter": "{n: Nat, m: Nat, t: DataType} -> n.Idx[m] -> n.t -> m.t",
     "scatterBy": "{n: Nat, m: Nat, t: DataType} -> m.Idx[n] -> n.Idx[m] -> n.t -> m.t",
     "prefix": "{n: Nat, t: DataType} -> Idx[n + 1] -> n.t -> n.t",
+    "prefixes": "{n: Nat, m: Nat, t: DataType} -> n.Idx[m + 1] -> n.m.t -> n.m.t",
     "padEmpty": "(r: Nat) -> {n: Nat, t: DataType} -> n.t -> (n + r).t",
     "asVector": "(n: Nat) -> {m: Nat, t: DataType} -> (m*n).t -> m.Vec[n, t]",
     "asScalar": "{n: Nat, m: Nat, t: DataType} -> m.Vec[n, t] -> (m*n).t",
@@ -97,6 +98,7 @@ TYPES = {
         "9.Idx[4] -> 4.Idx[9] -> 4.f32 -> 9.f32"
     ),
     "fun((c: Idx[8], xs: 7.f32) => xs |> prefix(c))": "Idx[8] -> 7.f32 -> 7.f32",
+    "fun((c: 3.Idx[8], xs: 3.7.f32) => xs |> prefixes(c))": "3.Idx[8] -> 3.7.f32 -> 3.7.f32",
     "fun((x: f32) => makeArray(2)(x, x))": "f32 -> 2.f32",
     "makeArray(2)": "{t: DataType} -> t -> t -> 2.t",
     "fun((x: f32) => makeArray(2)(x))": "f32 -> f32 -> 2.f32",
@@ -279,6 +281,7 @@ ERRORS = {
         "index 2",
     ),
     f"prefix(natAsIndex(3)(2 + 1))({TWO})": ("R0503", "index 3"),
+    f"prefixes(makeArray(1)(natAsIndex(3)(2 + 1)))(makeArray(1)({TWO}))": ("R0503", "index 3"),
     "natAsIndex(3)(0 - 1)": ("R0503", "index -1"),
     "reorder(3, natFun(i => 2 - i), natFun(i => i))(makeArray(3)(1, 2, 3))": ("R0510", "f(0) is 2"),
     "reorder(3, natFun(i => i / 2), natFun(i => 2 * i))(makeArray(3)(1, 2, 3))": ("R0503", "index 4"),
