@@ -15,6 +15,7 @@ from rise.check.program import Loader, check_text
 from rise.check.specialise import specialise
 from rise.errors import StrategyError
 from rise.expr import Expr
+from rise.interpret import call
 from rise.normal import data_flow
 from strategies.auto import auto
 from strategies.registry import find
@@ -70,9 +71,11 @@ def of_groups(
     return np.concatenate([numbers(x)[start:end] @ numbers(matrix).T for start, end, matrix in rows])
 
 
-def tables_of(sizes: dict[str, int], offsets: NDArray[np.int32], b: int = 2) -> tuple[Any, Any, Any]:
+def tables_of(
+    sizes: dict[str, int], offsets: NDArray[np.int32], b: int = 2, p: int = 1
+) -> tuple[Any, Any, Any]:
     """The columns, the first row and the rows of each tile, the number of tiles, the owner of each row."""
-    kernels = assemble(succeeded(auto("sm_90a")(program("tables", **sizes, b=b))).term, "tables")
+    kernels = assemble(succeeded(auto("sm_90a")(program("tables", **sizes, b=b, p=p))).term, "tables")
     assert len(kernels.kernels) == 1
     (tiles, count), owners = execute(kernels, [offsets], "emulate")
     return tiles, count, owners
@@ -121,6 +124,43 @@ def test_rows_of_uneven_groups_are_multiplied_by_the_matrix_of_their_group(
     assert [k.launch.grid for k in kernels.kernels] == [(min(3, 2 * sizes["t"]), 1, 1)]
     found = execute(kernels, [x, w, tiles, count, owners], "emulate")
     np.testing.assert_array_equal(numbers(found), of_groups(offsets, x, w))
+
+
+# groups whose last tile is any part of one of two warpgroups; and the order of blocks of columns
+PARTS = np.cumsum([0, 0, 1, 63, 64, 65, 127, 128, 129], dtype=np.int32)
+HALVES = {**PERSISTENT, "block": "128,64,64", "persistent_blocks": "6", "epilogue": "rows"}
+ORDERS = {
+    "in bands, short ones last": ({"c": 2, "w": 64}, {"b": 2, "p": 5}, {}),
+    "in clusters": ({"c": 3, "w": 128}, {"b": 1, "p": 3}, {"cluster": "2"}),
+}
+
+
+@pytest.mark.parametrize(("columns", "order", "settings"), ORDERS.values(), ids=ORDERS)
+def test_warpgroups_without_rows_multiply_nothing(
+    columns: dict[str, int], order: dict[str, int], settings: dict[str, str]
+) -> None:
+    """Their condition is around products and epilogue; slots are still released, by all of them."""
+    sizes = sizes_of(PARTS, 128, columns["c"])
+    tiles, count, owners = tables_of(sizes, PARTS, **order)
+    x, w = whole(17, sizes["r"], 192), whole(18, sizes["g"], columns["c"] * columns["w"], 192)
+    term = program("groupedProducts", **sizes, w=columns["w"], k=192)
+    kernels = assemble(succeeded(find("tensor_core").make({**HALVES, **settings})(term)).term, "groups")
+    (source,) = (kernel.source.split("__global__")[1] for kernel in kernels.kernels)
+    before, products, epilogue = source.split("if (warpgroup * 64 < ")
+    assert "wgmma<" not in before and "wgmma<" in products and "&output[" in epilogue
+    assert "barrier_arrive" in products.split("named_barrier")[1]
+    found = execute(kernels, [x, w, tiles, count, owners], "emulate")
+    np.testing.assert_array_equal(numbers(found), of_groups(PARTS, x, w))
+
+
+def test_short_tiles_are_last_where_blocks_then_end_together() -> None:
+    """A tile and six rows, three times, and a tile: seven tiles, six at a time."""
+    offsets = np.cumsum([0, 70, 70, 70, 64], dtype=np.int32)
+    found: Any = call(program("tables", **sizes_of(offsets, 64), b=1, p=6), offsets)
+    ((groups, (_, rows)), count), _ = found
+    assert int(count[0]) == 7
+    assert list(rows[:7]) == [6, 64, 64, 64, 6, 64, 6]
+    assert list(groups[:7]) == [0, 0, 1, 2, 2, 3, 1]
 
 
 SCHEDULES = {
