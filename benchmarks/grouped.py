@@ -165,19 +165,21 @@ def contradict(torch: Any, grouped: Grouped, x: Any, w: Any, out: Any, seed: int
         int(draw.integers(there + 1)),
     )
     rows, owners = draw.integers(0, h + 1, there), draw.integers(0, there * h, r * c)
-    owners[::2] = right(draw, first, np.arange(0, r * c, 2) // c, h)
+    owners[::2] = right(draw, first, np.arange(0, r * c, 2) % r, h)
     tiles = (on_gpu(torch, blocks), (on_gpu(torch, first), on_gpu(torch, rows)))
     out.fill_(math.nan)
     grouped.products(x, w, tiles, on_gpu(torch, np.array([count])), on_gpu(torch, owners), out=out)
     tile, inside = owners // h, owners % h
-    place = np.minimum(first[tile] + inside, r - 1) * c + blocks[tile] % c
-    written = (tile < count) & (inside < rows[tile]) & (place == np.arange(r * c))
+    place = blocks[tile] % c * r + np.minimum(first[tile] + inside, r - 1)
+    computed = torch.isfinite(out.reshape(r, c, -1).swapaxes(0, 1).reshape(r * c, -1)).all(1).cpu().numpy()
+    # what is not the group's is not computed, or as any other row
+    written = (tile < count) & (place == np.arange(r * c)) & ((inside < rows[tile]) | computed)
     of_x = torch.cat([x, torch.zeros_like(x[:1]).expand(h, -1)])[first[tile] + inside]
     expected = torch.full_like(out, math.nan).reshape(r * c, -1)
     for block, columns in enumerate(w.reshape(g * c, -1, w.shape[2])):
         mine = torch.as_tensor(written & (blocks[tile] == block), device="cuda")
         expected[mine] = (of_x[mine].double() @ columns.double().t()).to(torch.bfloat16)
-    expected = expected.reshape(out.shape)
+    expected = expected.reshape(c, r, -1).swapaxes(0, 1).reshape(out.shape)
     if not torch.equal(torch.nan_to_num(out, nan=12345.0), torch.nan_to_num(expected, nan=12345.0)):
         raise SystemExit(f"wrong: tables that contradict each other, {dict(grouped.sizes)}")
 

@@ -208,7 +208,7 @@ STORE_IN_ROWS = rule(
     "asMatrix → rows by threads",
     "f |> asMatrix",
     "f |> asMatrix |> toMem(Shared, padded(p)) |> join |> asVectorAligned(v) |> split(t)"
-    " |> mapSeq(fun(c => c |> mapWarpGroupThreads(fun(e => e)))) |> join |> asScalar |> split(m)",
+    " |> mapSeqUnroll(fun(c => c |> mapWarpGroupThreads(fun(e => e)))) |> join |> asScalar |> split(m)",
     sizes=("p", "v", "t", "m"),
     meaning="A fragment's tile is stored through shared memory, from where the threads of a warpgroup write"
     " its rows, each v adjacent elements at once.",

@@ -83,7 +83,7 @@ def owners(offsets: Array, *, h: int, c: int, b: int, p: int, r: int) -> Array:
     found = np.zeros((offsets[-1], c), int)
     for number, ((_, start, end), column) in enumerate(in_order(offsets, h=h, c=c, b=b, p=p)):
         found[start:end, column] = number * h + np.arange(end - start)
-    return found[:r].reshape(-1)
+    return found[:r].T.reshape(-1)
 
 
 def of_tiles(X: Array, W: Array, tiles: Array, *, h: int, c: int) -> Array:
@@ -97,7 +97,7 @@ def of_tiles(X: Array, W: Array, tiles: Array, *, h: int, c: int) -> Array:
 def rows_of_tiles(tiles: Array, *, h: int, c: int, r: int) -> Array:
     blocks, (starts, _) = tiles
     rows = np.minimum(starts[:, None] + np.arange(h), r - 1)
-    return (rows * c + (blocks % c)[:, None]).reshape(-1)
+    return ((blocks % c)[:, None] * r + rows).reshape(-1)
 
 
 def grouped(
@@ -109,10 +109,10 @@ def grouped(
     result = np.full((len(X) * c, W.shape[1] // c), np.nan)
     for tile in range(int(count[0])):
         for row in range(int(rows[tile])):
-            place = min(starts[tile] + row, len(X) - 1) * c + blocks[tile] % c
+            place = blocks[tile] % c * len(X) + min(starts[tile] + row, len(X) - 1)
             if owners[place] == tile * h + row:
                 result[place] = products[tile, row]
-    return result.reshape(len(X), -1)
+    return result.reshape(c, len(X), -1).swapaxes(0, 1).reshape(len(X), -1)
 
 
 GROUPS: References = {
@@ -164,7 +164,7 @@ GROUPS: References = {
     ),
     "tilesOfGroups": Reference(tiles, OF_GROUPS, domains={"offsets": offsets}),
     "ownersOfRow": Reference(
-        lambda offsets, row, *, h, c, b, p, r: owners(offsets, h=h, c=c, b=b, p=p, r=r).reshape(-1, c)[row],
+        lambda offsets, row, *, h, c, b, p, r: owners(offsets, h=h, c=c, b=b, p=p, r=r)[row::r],
         OF_GROUPS,
         domains={"offsets": offsets},
     ),

@@ -222,7 +222,8 @@ declare_pattern(
 declare_pattern(
     "prefixes",
     "{n: Nat, m: Nat, t: DataType} -> n.Idx[m + 1] -> n.m.t -> n.m.t",
-    "prefix of each row, with a number for each: rows that are full to different lengths, as one array.",
+    "prefix of each row, with a number for each: rows that are full to different lengths, as one array. What"
+    " is undefined may be written, with any values, where `prefix` writes nothing.",
     views.prefixes,
     example=(
         "prefixes(makeArray(2)(1, 2))(makeArray(2)(makeArray(2)(1.0, 2.0), makeArray(2)(3.0, 4.0)))",

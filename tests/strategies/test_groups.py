@@ -298,8 +298,9 @@ def test_tables_that_contradict_each_other_make_no_races(seed: int) -> None:
     rows = np.concatenate([numbers(x), np.zeros((64, 64))])
     for row in range(100):
         owner, inside = divmod(int(owners[row]), 64)
-        belongs = min(starts[owner] + inside, 99) == row and inside < there[owner]
-        if owner < 3 and belongs:
+        belongs = min(starts[owner] + inside, 99) == row
+        undefined = inside >= there[owner] and np.isnan(found[row]).all()  # nobody has to compute it
+        if owner < 3 and belongs and not undefined:
             expected = rows[starts[owner] + inside] @ numbers(w)[groups[owner]].T
             np.testing.assert_array_equal(found[row], expected)
         else:
