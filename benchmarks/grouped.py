@@ -1,6 +1,6 @@
 """Products of groups of rows through `auto`, beside torch, in one process.
 
-    python benchmarks/grouped.py [--out FOLDER] [--rows 8192] [--groups 8 64] [--tile 128 512] [--seed 0]
+    python benchmarks/grouped.py [--out FOLDER] [--rows 8192] [--groups 8 64] [--tile 128 256] [--seed 0]
     python benchmarks/grouped.py --set block=128,256,64 warp=64,256 fragment=64,256,16 epilogue=rows …
     python benchmarks/grouped.py --check
 
@@ -43,7 +43,7 @@ from strategies.registry import find
 
 SIZES = ((4096, 7168), (7168, 2048))  # n, k
 CHECKED = ((512, 1024), (520, 200))
-ORDER = {"b": 8, "p": 66}  # of tiles: a band, and how many are computed at a time, by clusters of two blocks
+ORDER = (8, 132)  # of tiles: how many are a band, and how many are computed at a time
 TURNS = 3
 NAMES = ("ours", "products", "grouped", "loop", "one", "memory")
 HEADER = """\
@@ -52,6 +52,7 @@ HEADER = """\
 
 Settings = Mapping[str, str]
 NONE: Settings = {}
+Tile = tuple[int, int, int, int]  # rows and columns, how many are a band, how many are computed at a time
 Offsets = np.ndarray[Any, np.dtype[np.int32]]
 
 
@@ -87,13 +88,12 @@ class Grouped:
     products: Callable[..., Any]
 
     @classmethod
-    def of(
-        cls, rows: int, groups: int, n: int, k: int, tile: tuple[int, int], settings: Settings = NONE
-    ) -> Grouped:
+    def of(cls, rows: int, groups: int, n: int, k: int, tile: Tile, settings: Settings = NONE) -> Grouped:
         height, width = tile[0], tile[1] if n % tile[1] == 0 else n
+        order = dict(zip("bp", tile[2:], strict=True))
         sizes = tiles(rows, groups, height, n // width)
         program = rise.load(shipped("examples/groups.rise"))
-        tables = codegen.compile(program.tables, sizes={**sizes, **ORDER}, backend="cuda")
+        tables = codegen.compile(program.tables, sizes={**sizes, **order}, backend="cuda")
         sizes = {**sizes, "w": width, "k": k}
         chosen = (find("tensor_core").make(settings),) if settings else ()
         products = codegen.compile(program.groupedProducts, *chosen, sizes=sizes, backend="cuda")
@@ -135,7 +135,7 @@ def check(torch: Any, x: Any, w: Any, offsets: Sequence[int], result: Any) -> No
             raise SystemExit(f"wrong in group {group}: {error} of what rounding allows")
 
 
-def check_exactly(torch: Any, tile: tuple[int, int], seed: int, settings: Settings = NONE) -> None:
+def check_exactly(torch: Any, tile: Tile, seed: int, settings: Settings = NONE) -> None:
     """Groups of many kinds, with whole numbers: the sums are exact, and rounded once."""
     h = tile[0]
     many = [0, 1, h - 1, h, h + 1, 0, 2 * h + 7, 3, h // 2, h // 2 + 1]
@@ -203,7 +203,7 @@ def whole(torch: Any, shape: tuple[int, ...], seed: int) -> Any:
 
 
 def measured(
-    torch: Any, rows: int, groups: int, n: int, k: int, tile: tuple[int, int], seed: int, settings: Settings
+    torch: Any, rows: int, groups: int, n: int, k: int, tile: Tile, seed: int, settings: Settings
 ) -> Line:
     offsets = drawn(rows, groups, seed)
     ends = offsets.tolist()
@@ -246,18 +246,20 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="time nothing: exact results, for many groups")
     parser.add_argument("--rows", type=int, default=8192)
     parser.add_argument("--groups", type=int, nargs="+", default=[8, 64])
-    parser.add_argument("--tile", type=int, nargs=2, default=(128, 512), help="rows and columns of a tile")
+    parser.add_argument("--tile", type=int, nargs=2, default=(128, 256), help="rows and columns of a tile")
+    parser.add_argument("--order", type=int, nargs=2, default=ORDER, help="tiles of a band, and at a time")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="of `tensor_core`")
     given = parser.parse_args()
     settings: Settings = dict(setting.split("=", 1) for setting in given.set)
+    tile: Tile = (*given.tile, *given.order)
     if given.check:
-        check_exactly(torch, tuple(given.tile), given.seed, settings)
+        check_exactly(torch, tile, given.seed, settings)
         return
     lines = []
     for groups in given.groups:
         for n, k in SIZES:
-            lines.append(measured(torch, given.rows, groups, n, k, tuple(given.tile), given.seed, settings))
+            lines.append(measured(torch, given.rows, groups, n, k, tile, given.seed, settings))
             print(lines[-1], flush=True)
     gpu = torch.cuda.get_device_name()
     title = f"# Products of groups of {given.rows} rows, bf16, seed {given.seed}, {gpu}"
