@@ -67,6 +67,16 @@ def built(case: Case, schedule: str) -> HostProgram | str:
         return f"{error.code} {error.message}"
 
 
+def tables_of(case: Case) -> HostProgram | None:
+    """The tables of groups, in an order of tiles."""
+    if case[0] != "groups":
+        return None
+    program = rise.load(shipped("examples/groups.rise"))
+    sizes = {name: size for name, size in sizes_of(case).items() if name in "thcrg"}
+    sizes |= {"b": int(case[6]), "p": int(case[7])}
+    return codegen.compile(program.tables, sizes=sizes, target="sm_90a").program
+
+
 def definition(case: Case) -> Any:
     match case:
         case "groups", *_:
@@ -100,23 +110,20 @@ class Setting:
     moved: in ms by the name of another launch, the factor that makes of it what is compared
     """
 
-    def __init__(self, torch: Any, case: Case) -> None:
-        self.torch, self.sizes = torch, sizes_of(case)
+    def __init__(self, torch: Any, case: Case, tables: Any) -> None:
+        self.torch, self.sizes, self.tables = torch, sizes_of(case), tables
         self.others: dict[str, Launch] = {}
         self.factor: dict[str, float] = {}
         getattr(self, case[0])(*case[1:])
 
     def groups(self, *case: str) -> None:
-        torch, sizes = self.torch, {name: self.sizes[name] for name in "thcrg"}
-        r, g, n, k = sizes["r"], sizes["g"], int(case[1]), self.sizes["k"]
+        torch, n = self.torch, int(case[1])
+        r, g, k = (self.sizes[name] for name in "rgk")
         offsets = grouped.drawn(r, g, 0)
         x = torch.randn((r, k), device="cuda", dtype=torch.bfloat16)
         w = torch.randn((g, n, k), device="cuda", dtype=torch.bfloat16)
         where = torch.as_tensor(offsets, device="cuda")
-        program = rise.load(shipped("examples/groups.rise"))
-        order = {"b": int(case[5]), "p": int(case[6])}
-        tables = codegen.compile(program.tables, sizes={**sizes, **order}, backend="cuda")
-        (tiles, count), owners = tables(where)
+        (tiles, count), owners = codegen.compile(self.tables, backend="cuda")(where)
         self.inputs: tuple[Any, ...] = (x, w, tiles, count, owners)
         self.of_rows(x, w, where)
 
@@ -174,9 +181,11 @@ class Setting:
         self.check = check
 
 
-def measured(torch: Any, case: Case, kernels: Mapping[str, HostProgram | str]) -> list[str]:
+def measured(
+    torch: Any, case: Case, tables: HostProgram | None, kernels: Mapping[str, HostProgram | str]
+) -> list[str]:
     """The lines of a case: each schedule's time, and that of the others over it."""
-    setting = Setting(torch, case)
+    setting = Setting(torch, case, tables)
     launches: dict[str, Launch] = {}
     for schedule, kernel in kernels.items():
         if isinstance(kernel, str):
@@ -210,7 +219,10 @@ def main() -> None:
     tensor_maps.PROMOTE_L2_128 = PROMOTIONS[given.promoted]
     lines = read(given.file.read_text(encoding="utf-8"))
     with ProcessPoolExecutor(given.jobs, get_context("spawn")) as pool:
-        kernels = dict(zip(lines, pool.map(built, *zip(*lines, strict=True)), strict=True))
+        made = pool.map(built, *zip(*lines, strict=True))
+        cases = list(dict.fromkeys(case for case, _ in lines))
+        tables = dict(zip(cases, pool.map(tables_of, cases), strict=True))
+        kernels = dict(zip(lines, made, strict=True))
     if given.check:
         for (case, schedule), kernel in kernels.items():
             print(" ".join(case), "|", schedule, "|", kernel if isinstance(kernel, str) else "compiled")
@@ -219,7 +231,9 @@ def main() -> None:
 
     found = [f"# Variants, {given.promoted} bytes at once, {torch.cuda.get_device_name()}"]
     for case, each in groupby(lines, key=lambda line: line[0]):
-        found += measured(torch, case, {schedule: kernels[case, schedule] for _, schedule in each})
+        found += measured(
+            torch, case, tables[case], {schedule: kernels[case, schedule] for _, schedule in each}
+        )
         torch.cuda.empty_cache()
     write(given.out, "variants.md", "\n".join([*found, ""]))
 
