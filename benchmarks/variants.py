@@ -1,6 +1,6 @@
 """Several schedules of one product each, beside what users would call, in one process.
 
-    python benchmarks/variants.py [--out FOLDER] [--jobs 12] [--check] [--promoted 256] FILE
+    python benchmarks/variants.py [--out FOLDER] [--jobs 12] [--check] FILE
 
 A line of the file is what is computed, and with which schedule:
 
@@ -13,8 +13,7 @@ A line of the file is what is computed, and with which schedule:
 
 Other processes derive and compile all of them before the first is timed. Each result is compared with
 products in f64, in memory that was filled with NaN. The schedules of one product take turns with the others:
-the best of three medians counts. With `--check` kernels are compiled, for `sm_90a`, and nothing runs. With
-`--promoted` the copying unit brings so many bytes into the L2 cache at once, where it takes 128 otherwise.
+the best of three medians counts. With `--check` kernels are compiled, for `sm_90a`, and nothing runs.
 """
 
 from __future__ import annotations
@@ -35,13 +34,11 @@ from timing import median_ms, write
 import codegen
 import rise
 from codegen.host.program import HostProgram
-from codegen.ir import tensor_maps
 from rise.errors import RiseError
 from rise.shipped import shipped
 from strategies.registry import find
 
 ROWS, BYTES, TURNS = 8192, 300_000_000, 3
-PROMOTIONS = {128: 2, 256: 3}  # as the driver numbers them
 Case = tuple[str, ...]
 Lines = Sequence[tuple[Case, str]]
 Launch = Callable[[], Any]
@@ -214,9 +211,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="a folder for the tables")
     parser.add_argument("--jobs", type=int, default=12, help="processes that compile")
     parser.add_argument("--check", action="store_true", help="compile, and run nothing")
-    parser.add_argument("--promoted", type=int, default=128, choices=PROMOTIONS, help="bytes into L2 at once")
     given = parser.parse_args()
-    tensor_maps.PROMOTE_L2_128 = PROMOTIONS[given.promoted]
     lines = read(given.file.read_text(encoding="utf-8"))
     with ProcessPoolExecutor(given.jobs, get_context("spawn")) as pool:
         made = pool.map(built, *zip(*lines, strict=True))
@@ -229,7 +224,7 @@ def main() -> None:
         return
     import torch
 
-    found = [f"# Variants, {given.promoted} bytes at once, {torch.cuda.get_device_name()}"]
+    found = [f"# Variants, {torch.cuda.get_device_name()}"]
     for case, each in groupby(lines, key=lambda line: line[0]):
         found += measured(
             torch, case, tables[case], {schedule: kernels[case, schedule] for _, schedule in each}

@@ -132,6 +132,14 @@ BESIDE_IN_BULK = rule(
     "x |> bulkCopy",
     meaning="A matrix is copied to shared memory by the copying unit, in whatever rows.",
 )
+COPY_PROMOTED = rule(
+    "bulkCopy, promoted",
+    "x |> bulkCopy(l)",
+    "x |> promoted(b) |> bulkCopy(l)",
+    sizes=("b",),
+    layouts=("l",),
+    meaning="What is copied is brought into the L2 cache b bytes at once.",
+)
 COPY_AHEAD = rule(
     "bulkCopy → bulkCopyRoleSplit",
     "x |> bulkCopy(l)",

@@ -3,8 +3,8 @@
 A `prefix` restricts writes to elements below a number that is read from memory. Where all that an iteration
 of a loop over blocks, or clusters, writes is in one element of it, the whole iteration has that condition,
 for all of its threads, and its writes need none. An iteration of a loop over warpgroups writes several
-elements: if `prefixes` defines not even the first of them, it defines none, and the iteration computes nothing.
-Otherwise it computes all of them: a condition on each would be in the way of reads of where they are put.
+elements: if `prefixes` defines not even the first of them, it defines none, and the iteration computes
+nothing. Otherwise it computes all: a condition on each would be in the way of reads of where they are put.
 """
 
 from __future__ import annotations

@@ -84,6 +84,14 @@ declare_pattern(
     example=("let x = 2 + 3 in x * x", "25"),
 )
 declare("id", "{t: DataType} -> t -> t", "The identity.", patterns.identity, example=("id(1)", "1"))
+declare(
+    "promoted",
+    "(bytes: Nat) -> {t: DataType} -> t -> t",
+    "The identity. Where a bulk copy reads it, so many bytes are brought into the L2 cache at once: 64, 128"
+    " or 256.",
+    patterns.identity,
+    example=("promoted(256)(1)", "1"),
+)
 
 # --- pairs ----------------------------------------------------------------------------------------
 

@@ -231,6 +231,7 @@ def _nat_as_index(e: Evaluator, given: Given, result: Any, x: Value) -> Value:
 
 VIEWS: dict[str, Meaning] = {
     "id": lambda e, g, r, x: x,
+    "promoted": lambda e, g, r, x: x,
     "zip": lambda e, g, r, x, y: Sequence(x.size, lambda i: (x.at(i), y.at(i))),
     "unzip": lambda e, g, r, x: (
         Sequence(x.size, lambda i: x.at(i)[0]),

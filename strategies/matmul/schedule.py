@@ -148,6 +148,11 @@ class Schedule(Parameters):
         " fills ahead; 0: lanes read them once the products are complete",
         least=0,
     )  # fmt: skip
+    promoted: int = parameter(
+        128, "bytes of operands that the copying unit brings into the L2 cache at once",
+        values=(64, 128, 256),
+        idle=[(lambda s: not s.uses_wgmma, "threads copy the tiles that warps read, line by line")],
+    )  # fmt: skip
     rest: tuple[int, int, int] = parameter(
         WITHOUT_REST, "of an array of matrices all but the first so many have tiles of m × n, in a kernel of"
         " their own, which warpgroups compute with 64 rows each; 0,0,0: all have the same tiles",

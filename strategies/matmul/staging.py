@@ -37,6 +37,7 @@ NO_PATTERN = (
     "the copying unit swizzles rows of 32, 64 or 128 bytes, and the rows of a tile are not a multiple"
 )
 WIDEST = 16  # bytes that a thread moves at once
+PROMOTED = 128  # bytes that the copying unit brings into the L2 cache at once, if nothing else is said
 
 
 @dataclass(frozen=True)
@@ -187,6 +188,16 @@ def specialise(slots: int, consumers: int, producers: int = 1) -> Strategy:
     after:  xs |> reduceRoleSplit(slots, producers, consumers)(load, compute, 0)
     """
     return everywhere(low.WARP_SPECIALISE.with_sizes(s=slots, p=producers, c=consumers))
+
+
+@prints_as_call
+def promoted(count: int) -> Strategy:
+    """What bulk copies bring to shared memory comes into the L2 cache so many bytes at once.
+
+    before: x |> bulkCopy(l)
+    after:  x |> promoted(256) |> bulkCopy(l)
+    """
+    return everywhere(s.COPY_PROMOTED.with_sizes(b=count)) if count != PROMOTED else id_
 
 
 @prints_as_call

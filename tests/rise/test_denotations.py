@@ -269,6 +269,7 @@ def view_claims(n: int, m: int) -> list[Claim]:
         is_(owned, "scatterBy(x0)(x1)(x2)", f"{m}.Idx[{n}]", f"{n}.Idx[{m}]", xss),
         is_(first_of, "prefix(x0)(x1)", f"Idx[{n + 1}]", xs),
         is_(first_of, "prefix(x0)(x1)", f"Idx[{n + 1}]", xss),
+        is_(lambda a: a, "promoted(256)(x0)", xss),
         is_(first_of_each, "prefixes(x0)(x1)", f"{n}.Idx[{m + 1}]", xss),
         is_(lambda i, a: a[i], "gather(x0)(x1)", f"{m}.Idx[{n}]", xs),
         is_(lambda a, i: a[i], "gather(x1)(x0)", f"{n}.2.f32", f"{m}.Idx[{n}]"),

@@ -70,6 +70,7 @@ SCHEMES = {
     "scatter": "{n: Nat, m: Nat, t: DataType} -> n.Idx[m] -> n.t -> m.t",
     "scatterBy": "{n: Nat, m: Nat, t: DataType} -> m.Idx[n] -> n.Idx[m] -> n.t -> m.t",
     "prefix": "{n: Nat, t: DataType} -> Idx[n + 1] -> n.t -> n.t",
+    "promoted": "(bytes: Nat) -> {t: DataType} -> t -> t",
     "prefixes": "{n: Nat, m: Nat, t: DataType} -> n.Idx[m + 1] -> n.m.t -> n.m.t",
     "padEmpty": "(r: Nat) -> {n: Nat, t: DataType} -> n.t -> (n + r).t",
     "asVector": "(n: Nat) -> {m: Nat, t: DataType} -> (m*n).t -> m.Vec[n, t]",

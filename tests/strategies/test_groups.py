@@ -186,6 +186,14 @@ def test_any_schedule_takes_groups(settings: dict[str, str]) -> None:
     np.testing.assert_array_equal(numbers(found), of_groups(OFFSETS, x, w))
 
 
+def test_operands_are_brought_into_the_cache_as_the_schedule_says() -> None:
+    term = program("groupedProducts", **sizes_of(OFFSETS, 64), w=128, k=64)
+    for settings, promoted in (({}, 128), ({"promoted": "256"}, 256)):
+        made = find("tensor_core").make({**PERSISTENT, "epilogue": "rows", **settings})(term)
+        (kernel,) = assemble(succeeded(made).term, "groups").kernels
+        assert [parameter.map.promoted for parameter in kernel.maps] == [promoted, promoted]
+
+
 # of tiles of 64 rows: how many are in the first kernel, and what the tiles behind them are; OFFSETS make 4
 RESTS = {
     "all but one, in turns": {"rest": "1,64,32", "ping_pong": "2"},

@@ -43,7 +43,7 @@ from rise.types import Argument, Data, Function, Index, Pair, Space, Unknown, Va
 
 @continuing(
     "zip", "unzip", "split", "join", "transpose", "slide", "take", "drop", "reorder", "pair", "fst", "snd",
-    "concat", "padCst", "padClamp", "padEmpty", "prefix", "prefixes", "gather", "makeArray",
+    "concat", "promoted", "padCst", "padClamp", "padEmpty", "prefix", "prefixes", "gather", "makeArray",
 )  # fmt: skip
 def view(translator: Translator, call: Call, then: Continuation) -> i.Command:
     """con(args) λx. C(View x): a primitive that only rearranges, for `continuing`. `reading` says how."""
@@ -242,6 +242,12 @@ def read_extended(sizes: Sizes, path: Path) -> Reading:
     """Elements past the end have arbitrary values: reading the last element is always possible."""
     index, *rest = path
     return 0, (sizes.existing(index_of(index), sizes["n"]), *rest)
+
+
+@reading("promoted")
+def read_promoted(_: Sizes, path: Path) -> Reading:
+    """p is p; `lower.box` asks for the bytes"""
+    return 0, path
 
 
 @reading("prefix", "prefixes")
