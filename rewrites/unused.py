@@ -112,7 +112,7 @@ def _keep(xs: Expr, place: Expr, body: Expr) -> Expr:
 
 
 def _redirect(body: Expr, place: Expr, old: Expr, new: Expr, target: Expr) -> Expr:
-    """The body reading the components of target, an element of new, in place of those of place."""
+    """The body, which reads the components of target, an element of new, instead of those of place."""
     pairs: list[tuple[Expr, Expr]] = []
 
     def collect(before: Expr, after: Expr, source: Expr, goal: Expr) -> None:

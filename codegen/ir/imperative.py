@@ -918,10 +918,14 @@ class MapParameter:
 @filled_at_once
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A kernel before printing: its parameters and its body."""
+    """A kernel before printing: its parameters and its body.
+
+    ready: buffers that it may read before the kernel in front of it has ended
+    """
 
     name: str
     outputs: tuple[Variable, ...]
     inputs: tuple[Variable, ...]
     body: Command
     maps: tuple[MapParameter, ...] = ()
+    ready: frozenset[str] = frozenset()

@@ -88,7 +88,7 @@ def _probe(type_: Data, index: str, size: Nat) -> tuple[Path, Facts]:
 
 
 def _indices(target: i.Acceptor, view: i.AcceptView, path: Path, facts: Facts) -> tuple[Nat, ...]:
-    """The indices of where the operand of a view is written, for a path into the target."""
+    """The indices at which the operand of a view is written, for a path into the target."""
     name = "result"
 
     def upto(acceptor: i.Acceptor) -> i.Acceptor:

@@ -198,8 +198,7 @@ class _Inserter:
                     out += self._fences_of_run(parts[number:], fenced)
                 out += [part, i.WgmmaCommit()]
                 owed = [replace(each, age=each.age + 1) for each in owed]
-                following = parts[number + 1] if number + 1 < len(parts) else i.Skip()
-                owed = self._after_run(following, out, owed)
+                owed = self._after_run(parts[number + 1 :], out, owed)
             elif isinstance(part, i.For):
                 names, fences = self._fences(part, fenced)
                 inside, owed = self._loop(part, owed, fenced | names)
@@ -278,16 +277,32 @@ class _Inserter:
         out.append(whole)
         return owed
 
-    def _after_run(self, following: i.Command, out: list[i.Command], owed: list[_Owed]) -> list[_Owed]:
-        """Products have been started: what was owed before them is due, unless a wait follows anyway."""
-        need = self.known.needs.get(id(following))
-        if need is None and only_multiplies(following):
+    def _after_run(
+        self, following: tuple[i.Command, ...], out: list[i.Command], owed: list[_Owed]
+    ) -> list[_Owed]:
+        """Products have been started: what was owed before them is due, unless the same wait follows anyway.
+
+        following: the rest of the sequence. A wait that only releases and declarations precede follows.
+        """
+        other = next((part for part in following if release_of(part) is None), i.Skip())
+        need = self._first_need(other)
+        if need is None and following and only_multiplies(following[0]):
             return owed
         due = [each.age for each in owed if each.age]
-        if not due or (need is not None and need.pending <= min(due)):
+        if not due or (need is not None and need.pending == min(due)):
             return owed
         out.append(i.WgmmaWait(min(due)))
         return _paid(out, owed, min(due))
+
+    def _first_need(self, command: i.Command) -> Need | None:
+        """The wait before a command, or before the first command of the scope that it opens."""
+        match command:
+            case i.New() | i.Define() if id(command) not in self.known.needs:
+                return self._first_need(command.body)
+            case i.Sequence((first, *_)):
+                return self._first_need(first)
+            case _:
+                return self.known.needs.get(id(command))
 
     # --- fences -----------------------------------------------------------------------------------
 

@@ -324,12 +324,28 @@ def test_rows_inside_of_lines_cost_more() -> None:
     assert c.requests(Problem(1024, 1024, 4097), s, 0) == c.requests(Problem(1024, 1024, 4096), s, 0)
 
 
+def test_blocks_of_two_without_a_tile_each_take_longer() -> None:
+    """640 × 2176 × 3328 in tiles of 128 × 96: 24.1 µs in clusters of 2, 19.0 of 4, 20.5 of 1 (H100)."""
+    p = Problem(640, 2176, 3328, result_bytes=2, along_k=(True, False))
+    s = replace(tile(128, 96, 7, raster_group=1, warp_specialised=True), epilogue="bulk")
+    alone, two, four = (c.cost(p, replace(s, cluster=size), H200).cycles for size in (1, 2, 4))
+    assert four < alone < two
+    even = replace(p, n=2304)  # 24 tiles in a row
+    assert c.unmatched(p, replace(s, cluster=2)) > 0 == c.unmatched(even, replace(s, cluster=2))
+
+
+def test_groups_of_raster_order_need_not_divide_the_rows_of_clusters() -> None:
+    """118 rows of tiles: in groups of two, copies from memory would take almost as long as products."""
+    first = ranked("tensor_core", replace(square(15104), result_bytes=4, beside=(4,)), H200)[0]
+    assert first.point.schedule.cluster == 2 and first.point.schedule.raster_group == 8
+
+
 def test_a_persistent_grid_with_roles_fills_its_pipeline_once() -> None:
     p, s = square(4096), tile(128, 256)
     persistent = replace(s, persistent_blocks=132, warp_specialised=True)
     # four waves: three empty pipelines less
     saved = c.cost(p, s, H200).cycles - c.cost(p, persistent, H200).cycles
-    assert saved == pytest.approx(3 * H200.fill)
+    assert saved == pytest.approx(3 * H200.fill, rel=0.01)  # the memory counts a little, too
     assert c.waves(p, replace(s, persistent_blocks=66), H200) == 2 * c.waves(p, s, H200)
 
 

@@ -191,7 +191,7 @@ def test_operands_are_brought_into_the_cache_as_the_schedule_says() -> None:
     for settings, promoted in (({}, 128), ({"promoted": "256"}, 256)):
         made = find("tensor_core").make({**PERSISTENT, "epilogue": "rows", **settings})(term)
         (kernel,) = assemble(succeeded(made).term, "groups").kernels
-        assert [parameter.map.promoted for parameter in kernel.maps] == [promoted, promoted]
+        assert [parameter.map.promoted for parameter in kernel.function.maps] == [promoted, promoted]
 
 
 # of tiles of 64 rows: how many are in the first kernel, and what the tiles behind them are; OFFSETS make 4
