@@ -341,8 +341,11 @@ value_stored = FunctionStrategy("value_stored", _value_stored)
 
 def _sums_sums(term: Expr) -> bool:
     """A reduction of what takes loops to compute, such as a sum of sums."""
-    applied = call(term)
-    return applied is not None and applied[0] == "reduce" and not is_expression(applied[2][-1])
+    match call(term):
+        case "reduce", _, [_, _, xs]:
+            return not is_expression(xs)
+        case _:
+            return False
 
 
 # what the outermost reductions combine: its parts are computed in parallel, before

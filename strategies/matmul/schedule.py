@@ -16,6 +16,7 @@ from rise.instructions import Family, family, shapes
 from strategies.settings import Idle, Law, Parameters, parameter
 
 WITHOUT_REST = (0, 0, 0)
+PROMOTED = 128  # bytes that the copying unit brings into the L2 cache at once, if nothing else is said
 # where copies by threads change nothing
 NOT_COPIED: tuple[Idle, ...] = (
     (lambda s: s.uses_wgmma, "the copying unit brings the tiles that warpgroups read, swizzled"),
@@ -149,7 +150,7 @@ class Schedule(Parameters):
         least=0,
     )  # fmt: skip
     promoted: int = parameter(
-        128, "bytes of operands that the copying unit brings into the L2 cache at once",
+        PROMOTED, "bytes of operands that the copying unit brings into the L2 cache at once",
         values=(64, 128, 256),
         idle=[(lambda s: not s.uses_wgmma, "threads copy the tiles that warps read, line by line")],
     )  # fmt: skip

@@ -27,7 +27,7 @@ from strategies.core import (
     top_down,
 )
 from strategies.matmul.constraints import PATTERNS, WARP, WARPGROUP, pattern
-from strategies.matmul.schedule import Schedule
+from strategies.matmul.schedule import PROMOTED, Schedule
 from strategies.places import mapped
 
 NOT_ALONG_K = (
@@ -37,7 +37,6 @@ NO_PATTERN = (
     "the copying unit swizzles rows of 32, 64 or 128 bytes, and the rows of a tile are not a multiple"
 )
 WIDEST = 16  # bytes that a thread moves at once
-PROMOTED = 128  # bytes that the copying unit brings into the L2 cache at once, if nothing else is said
 
 
 @dataclass(frozen=True)
