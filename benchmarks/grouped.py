@@ -1,6 +1,6 @@
 """Products of groups of rows through `auto`, beside torch, in one process.
 
-    python benchmarks/grouped.py [--out FOLDER] [--rows 8192] [--groups 8 64] [--tile 128 256] [--seed 0]
+    python benchmarks/grouped.py [--out FOLDER] [--rows 8192] [--groups 8 64] [--seed 0] [--tile H W B P]
     python benchmarks/grouped.py --set block=128,256,64 warp=64,256 fragment=64,256,16 epilogue=rows …
     python benchmarks/grouped.py --check
 
@@ -43,7 +43,8 @@ from strategies.registry import find
 
 SIZES = ((4096, 7168), (7168, 2048))  # n, k
 CHECKED = ((512, 1024), (520, 200))
-ORDER = (8, 132)  # of tiles: how many are a band, and how many are computed at a time
+HEIGHT, WIDTH, BAND, WORKERS = 128, 256, 16, 132  # of tiles
+LONG_GROUPS, LONG_SUMS = 512, 4096  # rows, and products of a sum
 TURNS = 3
 NAMES = ("ours", "products", "grouped", "loop", "one", "memory")
 HEADER = """\
@@ -102,6 +103,13 @@ class Grouped:
     def __call__(self, x: Any, w: Any, offsets: Any, out: Any) -> None:
         (tiles, count), owners = self.tables(offsets)
         self.products(x, w, tiles, count, owners, out=out)
+
+
+def tile_of(rows: int, groups: int, n: int, k: int) -> Tile:
+    """What is quickest on an H100: bands of tiles; where groups and sums are long, rows of tiles in turn."""
+    if rows >= groups * LONG_GROUPS and k >= LONG_SUMS:
+        return HEIGHT, n, 1, 1
+    return HEIGHT, WIDTH, BAND, WORKERS
 
 
 def tiles(rows: int, groups: int, height: int, columns: int) -> dict[str, int]:
@@ -203,10 +211,11 @@ def whole(torch: Any, shape: tuple[int, ...], seed: int) -> Any:
 
 
 def measured(
-    torch: Any, rows: int, groups: int, n: int, k: int, tile: Tile, seed: int, settings: Settings
+    torch: Any, rows: int, groups: int, n: int, k: int, tile: Tile | None, seed: int, settings: Settings
 ) -> Line:
     offsets = drawn(rows, groups, seed)
     ends = offsets.tolist()
+    tile = tile or tile_of(rows, groups, n, k)
     grouped = Grouped.of(rows, groups, n, k, tile, settings)
     x = torch.randn((rows, k), device="cuda", dtype=torch.bfloat16)
     w = torch.randn((groups, n, k), device="cuda", dtype=torch.bfloat16)
@@ -246,15 +255,17 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="time nothing: exact results, for many groups")
     parser.add_argument("--rows", type=int, default=8192)
     parser.add_argument("--groups", type=int, nargs="+", default=[8, 64])
-    parser.add_argument("--tile", type=int, nargs=2, default=(128, 256), help="rows and columns of a tile")
-    parser.add_argument("--order", type=int, nargs=2, default=ORDER, help="tiles of a band, and at a time")
+    parser.add_argument(
+        "--tile", type=int, nargs=4, metavar=("H", "W", "B", "P"),
+        help="rows and columns of a tile, how many are a band, and how many are computed at a time",
+    )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="of `tensor_core`")
     given = parser.parse_args()
     settings: Settings = dict(setting.split("=", 1) for setting in given.set)
-    tile: Tile = (*given.tile, *given.order)
+    tile: Tile | None = tuple(given.tile) if given.tile else None
     if given.check:
-        check_exactly(torch, tile, given.seed, settings)
+        check_exactly(torch, tile or (HEIGHT, WIDTH, BAND, WORKERS), given.seed, settings)
         return
     lines = []
     for groups in given.groups:

@@ -1,24 +1,29 @@
 """What the norms of rows cost in front of a product: kernels alone and together, in a graph, in turns.
 
-    python benchmarks/norms_in_front.py [--out FOLDER] [--sizes M,N,K …]
+    python benchmarks/norms_in_front.py [--out FOLDER] [--sizes M,N,K …] [--rounds N]
 
 Rows of X·W scaled by the norms of X's rows. For several tiles: the product alone; behind a kernel of as many
-blocks as rows; beside one of few blocks, which leaves multiprocessors room. Each result is compared with the
-formula in f64 before it is timed.
+blocks as rows; beside one of few blocks, which leaves multiprocessors room, launched when all before it has
+ended or earlier. Each result is compared with the formula in f64 before it is timed.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from boundary import CALLS, OPERANDS, graph_of, times
 from timing import write
 
 import codegen
+from codegen import pipeline
+from codegen.ir import imperative as i
+from codegen.passes.overlap import overlapping
 from rise.check.program import check_text
 from rise.errors import RiseError
 from strategies.matmul.kernels import each_product_kernel
@@ -50,7 +55,7 @@ SIZES = ["4096,4096,4096", "2048,12288,4096", "4096,14336,4096", "8192,1024,4096
 TILES: dict[str, dict[str, Any]] = {
     "128×256": {"block": (128, 256, 64), "warp": (64, 256), "fragment": (64, 256, 16), "stages": 3,
                 "raster_group": 16},
-    "128×128 in turn": {"block": (128, 128, 64), "warp": (128, 128), "fragment": (64, 128, 16), "stages": 6,
+    "128×128 in turn": {"block": (128, 128, 64), "warp": (128, 128), "fragment": (64, 128, 16), "stages": 5,
                         "raster_group": 8, "ping_pong": 2},
     "256×192": {"block": (256, 192, 64), "warp": (128, 192), "fragment": (64, 192, 16), "stages": 3,
                 "raster_group": 1},
@@ -78,8 +83,19 @@ def variants(sizes: dict[str, int]) -> dict[str, tuple[str, Callable[..., Any]]]
         s = tensor_core(**given, epilogue="bulk", warp_specialised=True, persistent_blocks=132, cluster=2)
         made(f"{tile}: product", "product", s)
         made(f"{tile}: behind a block for a row", "scaled", in_inputs(each_product_kernel(s, rows())))
-        made(f"{tile}: beside few blocks", "scaled", in_inputs(each_product_kernel(s, rows(few_blocks=FEW))))
+        beside = in_inputs(each_product_kernel(s, rows(few_blocks=FEW)))
+        made(f"{tile}: beside few blocks", "scaled", beside)
+        with patch.object(pipeline, "overlapping", launched_early):
+            pipeline._LATEST.clear()
+            made(f"{tile}: beside few blocks, launched early", "scaled", beside)
+        pipeline._LATEST.clear()
     return found
+
+
+def launched_early(functions: Sequence[i.Function]) -> tuple[i.Function, ...]:
+    """Kernels, of which the first is launched before those in front of it have ended, and waits for them."""
+    first, *others = overlapping(functions)
+    return replace(first, body=i.sequence(i.AwaitPreviousGrid(), first.body)), *others
 
 
 def formula(torch: Any, definition: str, given: Sequence[Any]) -> Any:
@@ -117,7 +133,7 @@ def check(torch: Any, name: str, definition: str, given: Any, out: Any) -> None:
         raise SystemExit(f"{name} is wrong at {tuple(out.shape)}: {error}")
 
 
-def measured(torch: Any, m: int, n: int, k: int) -> list[str]:
+def measured(torch: Any, m: int, n: int, k: int, rounds: int) -> list[str]:
     def matrix(*shape: int) -> Any:
         return torch.randn(*shape, device="cuda").mul_(0.5).half()
 
@@ -130,7 +146,7 @@ def measured(torch: Any, m: int, n: int, k: int) -> list[str]:
         out = numbers if alone else result
         given = [pair[:1] if alone else pair for pair in operands]
         graphs[name] = checked_graph(torch, name, definition, kernel, given, out)
-    found = times(torch, graphs)
+    found = times(torch, graphs, rounds)
     product = found["product, auto"]
     return [f"| {name} | {time:.2f} | {time / product:.3f} |" for name, time in found.items()]
 
@@ -145,12 +161,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--sizes", nargs="+", default=SIZES)
+    parser.add_argument("--rounds", type=int, default=31)
     given = parser.parse_args(arguments)
     lines = [f"# Norms of rows in front of a product, µs, {torch.cuda.get_device_name()}"]
     for at in given.sizes:
         m, n, k = map(int, at.split(","))
         lines += ["", f"| m n k: {m} {n} {k} | µs | of the product |", "| --- | ---: | ---: |"]
-        lines += measured(torch, m, n, k)
+        lines += measured(torch, m, n, k, given.rounds)
     write(given.out, "norms-in-front.md", "\n".join(lines) + "\n")
 
 

@@ -342,8 +342,8 @@ value_stored = FunctionStrategy("value_stored", _value_stored)
 def _sums_sums(term: Expr) -> bool:
     """A reduction of what takes loops to compute, such as a sum of sums."""
     match call(term):
-        case "reduce", _, [_, _, xs]:
-            return not is_expression(xs)
+        case ("reduce", _, [_, _, parts]):
+            return not is_expression(parts)
         case _:
             return False
 

@@ -280,8 +280,8 @@ class Printer:
                 self.line(f"{how}({self._pointer(target)}, {places});")
             case i.WaitBarrier(barrier, parity):
                 self.line(f"barrier_wait({self._pointer_to(barrier)}, {self.nat(parity)});")
-            case i.WgmmaFence(fragments):
-                self.line(f"wgmma_fence({self._registers(fragments)});")
+            case i.WgmmaFence(fragments, pins):
+                self.line(f"{'pin_registers' if pins else 'wgmma_fence'}({self._registers(fragments)});")
             case i.WgmmaCommit():
                 self.line("wgmma_commit();")
             case i.WgmmaWait(pending, fragments):

@@ -482,9 +482,13 @@ class FenceAsync:
 @filled_at_once
 @dataclass(frozen=True, slots=True)
 class WgmmaFence:
-    """Orders earlier writes to a warpgroup's accumulators before its wgmmas."""
+    """Orders earlier writes to a warpgroup's accumulators before its wgmmas.
+
+    pins: only keeps the compiler from moving these writes further down; a fence follows
+    """
 
     fragments: tuple[Acceptor, ...] = ()
+    pins: bool = False
 
 
 @filled_at_once

@@ -4,11 +4,11 @@ A warp-specialised kernel is launched before the preceding one ends, sets up its
 waits (`roles`). Any other kernel would be launched only when everything in front of it has ended, which takes
 longer than many small kernels compute. So the small kernels of its program wait by themselves, too.
 
-Where only the epilogue reads what a small kernel computes, products are computed *beside* it: it is launched
-when all before it has ended, and lets the next kernel start at once. What it does not write is *ready*, so
-the producer loads it without a wait, and those that compute wait behind their first products. It is launched
-on its own, so that its blocks are spread evenly: two of them on a multiprocessor would keep a block of the
-product waiting.
+Where only the epilogue reads what a kernel of few threads computes, products are computed *beside* it: it is
+launched when all before it has ended, and lets the next kernel start at once. What it does not write is
+*ready*, so the producer loads it without a wait, and those that compute wait behind their first products. It
+is launched on its own, so that its blocks are spread evenly: two of them on a multiprocessor would keep a
+block of the product waiting.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ MOST_THREADS = 2**17
 FIRST = (i.AwaitPreviousGrid(), i.StartNextGrid())
 
 
+# blocks of a kernel beside which products are computed: about one for each multiprocessor of any GPU
+MOST_BLOCKS = 144
 # Of a kernel whose products are computed beside the one in front: registers of a multiprocessor for four
 # warps of that, of 32 registers a thread; and the most that a thread has for sums, which do without them.
 LEFT = 4 * WARP * 32
@@ -45,7 +47,7 @@ def overlapping(functions: Sequence[i.Function]) -> tuple[i.Function, ...]:
     made = [*map(_waiting, functions)]
     for number, (front, one) in enumerate(pairwise(functions)):
         ready = buffers(one) - {v.name for v in (*front.outputs, *one.outputs)}
-        if _is_small(front) and _starts_beside(one, ready) and not _is_specialised(front):
+        if _leaves_room(front) and _starts_beside(one, ready):
             made[number] = replace(front, body=i.sequence(i.StartNextGrid(), front.body))
             made[number + 1] = replace(one, ready=ready)
     return tuple(made)
@@ -56,6 +58,13 @@ def _waiting(function: i.Function) -> i.Function:
     if _is_specialised(function) or not _is_small(function):
         return function
     return replace(function, body=i.sequence(*FIRST, function.body))
+
+
+def _leaves_room(front: i.Function) -> bool:
+    """Whether a kernel has so few threads that it leaves room on each multiprocessor."""
+    launch = derive(front.body)
+    small = _is_small(front) and not _is_specialised(front) and launch.threads <= WARPGROUP
+    return small and prod(extent for extent in launch.grid if isinstance(extent, int)) <= MOST_BLOCKS
 
 
 def _starts_beside(function: i.Function, ready: frozenset[str]) -> bool:

@@ -23,7 +23,7 @@ SECOND_KERNEL = 7500  # cycles: the sums of slices leave one kernel and enter th
 BOUNDARY = 4000
 # of a kernel in front that runs beside a product's first tiles: the bytes that its warps read at once on a
 # multiprocessor, cycles for these besides the latency, and shared memory of a block and what it is given in
-FRONT_READS, FRONT_ROUND, FRONT_SHARED = 4 * 32 * 64, 250, 2048
+FRONT_READS, FRONT_ROUND, FRONT_SHARED = 4 * 32 * 64, 250, 3072
 MOST_SUMS = 192  # registers of a thread for sums, where such a kernel has room
 EMPTY = 6000  # cycles that a second kernel takes, were there nothing left for it to do; measured
 # of a tile's time, where blocks of a cluster wait for each other: of two, and of more with several tiles each

@@ -457,3 +457,28 @@ def test_a_matrix_beside_a_product_is_loaded_ahead_where_a_block_has_one_tile() 
     # rows of 1001 numbers of 32 bits are no multiples of 16 bytes
     odd = Problem(1536, 1001, 1536, along_k=(True, True), beside=(4,))
     assert all(not each.point.schedule.ahead for each in ranked("tensor_core", odd, H200))
+
+
+# --- a kernel in front -------------------------------------------------------------------------------------
+
+
+def test_a_kernel_in_front_costs_what_the_first_tile_does_not_hide() -> None:
+    """Nothing but its start where a tile takes longer and leaves room; else all that is left of it."""
+    p = replace(square(4096), in_front=2 * 4096 * 4096)
+    roomy = tile(128, 256, 3, warp_specialised=True)
+    full = replace(roomy, warp=(128, 256))
+    seen = [c.front_cycles(p, s, H200, tile_cycles) for s in (roomy, full) for tile_cycles in (1e6, 2e4)]
+    assert [c.leaves_room(p, s, H200) for s in (roomy, full)] == [True, False]
+    assert seen[0] == c.BOUNDARY < seen[1] < seen[2] == seen[3]
+    assert c.front_cycles(square(4096), roomy, H200, 0.0) == 0.0
+    # a kernel that has the whole GPU reads faster
+    assert seen[2] > p.in_front / H200.dram_rate
+
+
+def test_no_schedule_is_cheaper_behind_a_kernel_in_front() -> None:
+    size = 1024
+    alone, p = square(size), replace(square(size), in_front=2 * size * size)
+    some = [point.schedule for point in points("tensor_core", alone, H200)][::97]
+    assert len(some) > 10
+    for s in some:
+        assert c.least(p, s, H200) <= c.cost(alone, s, H200).cycles < c.cost(p, s, H200).cycles
