@@ -14,7 +14,7 @@ from tests.attack.groups import EPILOGUES, Groups, outcome
 from tests.attack.outcome import Verdict
 
 SEED = 20261126
-SMALL = 400_000
+SMALL = 150_000
 
 
 def test_groups_are_multiplied_each_by_its_matrix() -> None:

@@ -69,7 +69,7 @@ def test_as_many_elements_as_data_say_are_computed(rows: str, count: int) -> Non
     compared(FIRST_OF.format(rows), np.array([count], np.int32), numbers(count))
 
 
-@pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)
+@pytest.mark.parametrize("rows", [ROWS["threads"], ROWS["through shared memory"]])
 def test_as_many_elements_of_each_row_as_data_say_are_computed(rows: str) -> None:
     """What nothing defines may be written."""
     counts = np.random.default_rng(len(rows)).permutation(np.arange(12) % 6).astype(np.int32)
