@@ -135,14 +135,17 @@ def depth(p: Problem, s: Schedule) -> float:
 def tensor_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     """BM·BN·K products at the rate that the instructions reach for long; of wider elements as many fewer.
 
-    A warp uses one of the four tensor cores of a multiprocessor, a warpgroup all of them.
+    A warp uses one of the four tensor cores of a multiprocessor, a warpgroup all of them. Of rows that are
+    missing in the mean, warpgroups beside each other do without half.
     """
     rate = gpu.macs * 2 / p.operand_bytes * gpu.sustained.get(family(s.fragment) or Family.WMMA, 0.3)
     if not s.uses_wgmma:
         rate *= min(1, s.workers * resident(p, s, gpu) / TENSOR_CORES)
     elif s.workers * resident(p, s, gpu) == 1:
         rate *= ALONE
-    return s.block[0] * s.block[1] * depth(p, s) / rate
+    beside = s.uses_wgmma and s.ping_pong == 1 and s.block[0] > s.warp[0]
+    needed = 1 - p.missing / 2 if beside else 1
+    return s.block[0] * s.block[1] * depth(p, s) * needed / rate
 
 
 def shared_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
@@ -211,7 +214,9 @@ def l2_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     asked = sum(part * requests(p, s, index) for index, part in enumerate(parts))
     line = max(REQUEST, busy(p, s, gpu) * LINE / gpu.l2_rate)
     cycles = depth(p, s) * max(moved / port(p, s, gpu), line * asked)
-    return cycles * (1 if not p.scattered else IN_ORDER if s.raster_matrices > 1 else CHOSEN)
+    # where each matrix is one tile, data say their order, too
+    ordered = s.raster_matrices > 1 or s.tiles(p.m, p.n) == s.cluster
+    return cycles * (1 if not p.scattered else IN_ORDER if ordered else CHOSEN)
 
 
 def port(p: Problem, s: Schedule, gpu: Gpu) -> float:
