@@ -299,15 +299,19 @@ def _value_stored(term: Expr) -> Result:
 value_stored = FunctionStrategy("value_stored", _value_stored)
 
 
-def _sums_sums(term: Expr) -> bool:
+def _reduces_loops(term: Expr) -> bool:
     """A reduction of what takes loops to compute, such as a sum of sums."""
-    applied = call(term)
-    return applied is not None and applied[0] == "reduce" and not is_expression(applied[2][-1])
+    match call(term):
+        case "reduce", _, [_, _, terms]:
+            return not is_expression(terms)
+        case _:
+            return False
 
 
 # what the outermost reductions combine: its parts are computed in parallel, before
 terms_stored = seq(
-    at_parts(_sums_sums, "terms_stored", "no reduction of what takes loops", operand(IN_GLOBAL)), GLOBAL_FIRST
+    at_parts(_reduces_loops, "terms_stored", "no reduction of what takes loops", operand(IN_GLOBAL)),
+    GLOBAL_FIRST,
 )
 
 

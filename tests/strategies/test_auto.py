@@ -399,8 +399,12 @@ def extremes(m: Nat, n: Nat, k: Nat)(X: k.f32) = (X |> minimum, X |> maximum)
 def sumOfMaxima(m: Nat, n: Nat, k: Nat)(X: m.k.f32): f32 = X |> map(maximum) |> sum
 def scaled(m: Nat, n: Nat, k: Nat)(X: m.k.f32): m.k.f32 =
   let top = X |> map(maximum) |> maximum in X |> map2D(x => x / top)
+// each thread reduces for one element: nothing is cut
+def counts(m: Nat, n: Nat, k: Nat)(x: k.i32): 5.i32 =
+  generate((b: Idx[5]) => x |> map(v => select(v == indexToInt(b), 1, 0)) |> reduce(+, 0))
 """
 KERNELS = {
+    "counts": ["default"],
     "residual": ["rows", "tensor_core"],
     "weighted": ["rows", "tensor_core"],
     "extremes": ["reduction", "reduction"],
