@@ -394,6 +394,10 @@ def weighted(m: Nat, n: Nat, k: Nat)(X: m.k.f16, V: n.k.f16): m.n.f16 =
     let z = e |> sum in
     let p = e |> map(x => f16(x / z)) in
     V |> map(col => f16(dot16(p, col))))
+// a layer for rows of arrays in arrays of matrices
+def layer(m: Nat, n: Nat, k: Nat)(X: 2.3.m.k.f16, W: n.k.f16, R: 2.3.m.n.f16): 2.3.m.n.f16 =
+  zip(X)(R) |> map((x, r) => zip(x)(r) |> map((x, r) => zip(x)(r) |> map((x, r) =>
+    zip(W)(r) |> map((w, r) => f16(dot16(x, w) + f32(r))))))
 
 def extremes(m: Nat, n: Nat, k: Nat)(X: k.f32) = (X |> minimum, X |> maximum)
 def sumOfMaxima(m: Nat, n: Nat, k: Nat)(X: m.k.f32): f32 = X |> map(maximum) |> sum
@@ -407,6 +411,7 @@ KERNELS = {
     "counts": ["default"],
     "residual": ["rows", "tensor_core"],
     "weighted": ["rows", "tensor_core"],
+    "layer": ["tensor_core", "elementwise"],
     "extremes": ["reduction", "reduction"],
     "sumOfMaxima": ["reduction", "reduction"],
     "scaled": ["reduction", "reduction", "elementwise"],
