@@ -19,7 +19,8 @@ from rewrites.storing import APPLIED_AS_LET, GLOBAL_FIRST, STORED_BEFORE_MAP, is
 from rewrites.unused import DROP_UNUSED
 from rewrites.views import ROWS_AS_LIST
 from rise.check.symbolic import RuntimeSize
-from rise.expr import Expr, Identifier, Lambda, call, children, subterms
+from rise.errors import RiseError
+from rise.expr import Expr, Identifier, Lambda, application, call, children, subterms
 from rise.generator import Builds, refusal
 from rise.normal import occurrences
 from rise.types import Array, Pair, Type
@@ -63,6 +64,7 @@ from strategies.search.choice import (
     reduced_beside,
     remembered,
     separate_operands,
+    starts_beside,
 )
 from strategies.search.choice import reason as why
 from strategies.search.hardware import for_target
@@ -74,6 +76,7 @@ from strategies.search.space import Point
 DEFAULT = Point.of("default", {})
 LEVELS = "the program has levels, which stay"
 EMPTY = "an array of the program has no elements"
+IN_FRONT = "each row is reduced by itself, beside the first tiles of the product that uses the results"
 GENERAL = "no other schedule is for this program"
 
 
@@ -153,6 +156,8 @@ def _planned(name: str, search: Search, program: Expr) -> tuple[Plan, Result]:
     if isinstance(result, Success):
         # one kernel that is all of the program has been built already, as this term
         result = replace(result, term=next((t for t in kernels.terms if t == result.term), result.term))
+    if isinstance(result, Success) and kernels.in_front and not _builds(search, result.term):
+        return _planned(name, replace(search, beside=False), program)
     error = refusal(result.term) if isinstance(result, Success) else None
     if error is not None:  # each kernel builds, and the program of all of them does not
         reason = f"its kernels do not build together: {why(error)}"
@@ -171,12 +176,22 @@ def is_empty(type_: Type) -> bool:
             return False
 
 
+def _builds(search: Search, program: Expr) -> bool:
+    """Whether the kernels of a program build together: one beside another has fewer registers than alone."""
+    try:
+        _ = search.builds is not None and search.builds(program, search.target)
+    except RiseError:
+        return False
+    return True
+
+
 @dataclass
 class _Kernels:
     """The kernels of a program with these inputs; what was chosen for those that have been lowered.
 
     results: values that a kernel stores and that are results
     terms: the kernels as programs of what they use
+    in_front: those beside which the next one starts
     """
 
     search: Search
@@ -184,6 +199,7 @@ class _Kernels:
     made: list[Choice] = field(default_factory=list)
     results: set[str] = field(default_factory=set)
     terms: list[Expr] = field(default_factory=list)
+    in_front: list[Expr] = field(default_factory=list)
 
     @property
     def all(self) -> Strategy:
@@ -194,7 +210,7 @@ class _Kernels:
     def _kernel(self, term: Expr) -> Result:
         """One kernel; several where no schedule takes all of it."""
         cuts = map(self._parts, (separate_kernels, value_stored, rows_stored, rows_listed))
-        parts = choice(self._rows_beside, *cuts, self._one)
+        parts = choice(self._rows_reduced, *cuts, self._one)
         return choice(self._one_pass, seq(normalize(choice(INLINE, used_once)), parts))(term)
 
     def _one_pass(self, term: Expr) -> Result:
@@ -205,18 +221,42 @@ class _Kernels:
         self.made.append(found[0])
         return self._of_closed(found[1], bound)
 
-    def _rows_beside(self, term: Expr) -> Result:
-        """A product and reductions of its first operand's rows in one kernel, where that is faster."""
+    def _rows_reduced(self, term: Expr) -> Result:
+        """A product and reductions of its first operand's rows: in one kernel, or in two, what is faster."""
         outside = scales_outside(term)
         if isinstance(outside, Failure):
             return outside
-        closed, bound = closed_over(outside.term, self.inputs)
+        return seq(lambda _: outside, choice(self._rows_beside, self._rows_in_front))(term)
+
+    def _rows_beside(self, term: Expr) -> Result:
+        """In one kernel, whose loop reduces the rows."""
+        closed, bound = closed_over(term, self.inputs)
         found = chosen(self.search, closed) if reduced_beside(self.search, closed) else ""
         if isinstance(found, str):
             return Failure("rows_beside", term, "a kernel before reduces the rows faster")
         self.made.append(found[0])
-        made = self._of_closed(found[1], bound)
-        return Success(made.term, (*outside.steps, *made.steps))
+        return self._of_closed(found[1], bound)
+
+    def _rows_in_front(self, term: Expr) -> Result:
+        """By a kernel of few blocks, beside which the product starts that needs the results at last."""
+        cut = seq(separate_kernels, GLOBAL_FIRST)(term)
+        named = named_value(cut.term) if isinstance(cut, Success) else None
+        if named is None:
+            return Failure("rows_in_front", term, "no rows of an operand are reduced before its product")
+        (stored, rest), search = named, self.search
+        front, bound = closed_over(application(stored)[2][-1], self.inputs)
+        last, _ = closed_over(rest.body, self.inputs)
+        read = sum(bytes_of(each.type) or 0 for each in split(front)[0])
+        point = Point.of("rows", {"few_blocks": search.gpu.multiprocessors})
+        few = search.attempt(point, front) if search.beside else None
+        if not isinstance(few, Success) or not starts_beside(search, last, read):
+            return seq(lambda _: cut, self._again)(term)
+        self.made.append(Choice(point, IN_FRONT))
+        self.in_front.append(few.term)
+        first = self._of_closed(few, bound)
+        behind = replace(self, search=replace(search, in_front=read))
+        reduced, multiplied = operand(lambda _: first), in_function(lambda part: behind.all(part))
+        return seq(lambda _: cut, nth_operand(0, reduced), nth_operand(1, multiplied))(term)
 
     def _parts(self, cut: Rewrite) -> Strategy:
         """The kernels of what a cut gives."""

@@ -35,6 +35,7 @@ from codegen.passes.analysis.in_flight import (
     release_of,
 )
 from codegen.passes.analysis.wgmma_operands import check_operands
+from codegen.passes.late_waits import late_waits
 from rise.errors import TranslationError
 from rise.nat import Atom, Nat, NatVariable, at_least, constant, variable
 from rise.types import Data
@@ -54,7 +55,7 @@ def wgmma_sync(function: i.Function) -> i.Function:
         inserter = _Inserter(in_flight(body, guarded, at_once), types, _consumers(body))
         done, owed = inserter.go(body, [], frozenset())
         if inserter.in_vain <= at_once:
-            return replace(function, body=i.sequence(done, *inserter.flushed(owed)))
+            return replace(function, body=late_waits(i.sequence(done, *inserter.flushed(owed))))
         at_once |= inserter.in_vain
 
 
@@ -307,7 +308,7 @@ class _Inserter:
     # --- fences -----------------------------------------------------------------------------------
 
     def _fences_of_run(self, parts: tuple[i.Command, ...], fenced: frozenset[str]) -> list[i.Command]:
-        """The fences before products that follow each other: of registers, or without naming any."""
+        """The fence before products that follow each other, after all registers that it is for."""
         found: list[i.Command] = []
         for number, part in enumerate(parts):
             if not only_multiplies(part) or (number and id(part) in self.known.needs):
@@ -315,7 +316,10 @@ class _Inserter:
             names, fences = self._fences(part, fenced)
             fenced |= names
             found += fences
-        return found or [i.WgmmaFence()]
+        if len(found) == 1 and isinstance(found[0], i.WgmmaFence):
+            return found
+        pinned = [i.rebuild(part, i.WgmmaFence, lambda fence: replace(fence, pins=True)) for part in found]
+        return [*pinned, i.WgmmaFence()]
 
     def _fences(self, part: i.Command, fenced: frozenset[str]) -> tuple[frozenset[str], list[i.Command]]:
         """The registers that only products use in a command, if they are not fenced yet, and their fences."""
