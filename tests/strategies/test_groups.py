@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from codegen.execute import available_backend, execute
+from codegen.host.program import HostProgram
 from codegen.pipeline import assemble
 from rewrites.result import Failure
 from rise.check.program import Loader, check_text
@@ -70,11 +72,16 @@ def of_groups(
     return np.concatenate([numbers(x)[start:end] @ numbers(matrix).T for start, end, matrix in rows])
 
 
+@cache
+def kernel_of_tables(**sizes: int) -> HostProgram:
+    made = assemble(succeeded(auto("sm_90a")(program("tables", **sizes))).term, "tables")
+    assert len(made.kernels) == 1
+    return made
+
+
 def tables_of(sizes: dict[str, int], offsets: NDArray[np.int32]) -> tuple[Any, Any, Any]:
     """The group and the first row of each tile, the number of tiles, the owner of each row."""
-    kernels = assemble(succeeded(auto("sm_90a")(program("tables", **sizes))).term, "tables")
-    assert len(kernels.kernels) == 1
-    (tiles, count), owners = execute(kernels, [offsets], "emulate")
+    (tiles, count), owners = execute(kernel_of_tables(**sizes), [offsets], "emulate")
     return tiles, count, owners
 
 
