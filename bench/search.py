@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any
 
 from bench.build import processes
 from bench.derive import program
-from bench.results import OURS
+from bench.results import OURS, Row, latest
 from bench.table import Candidate, Case, Source, Subject, Table
 from rise.check.specialise import specialise
 from rise.errors import UsageError
@@ -22,7 +22,7 @@ from strategies.search.hardware import for_target
 from strategies.search.identity import identity
 from strategies.search.problem import Problem
 from strategies.search.space import SPACES, Point, Ranked, candidates, declared, ranked, refusal, varied
-from strategies.search.store import Record, lookup, read
+from strategies.search.store import Record, append, lookup, point_of, read
 from strategies.search.trials import InOrder, Trials
 
 MANY = 5  # cases: ranking the candidates of fewer takes no longer than starting processes
@@ -57,10 +57,6 @@ class Search:
 
     def remembered(self) -> Record | None:
         return lookup(self.identity, self.target, self.store)
-
-    def is_news(self, record: Record, path: Path) -> bool:
-        """Whether the file lacks this record."""
-        return not path.is_file() or record not in read(path)
 
     def ranked(self, count: int) -> list[Ranked]:
         """The best by the model. UsageError R0034 where the model cannot rank the program."""
@@ -109,8 +105,9 @@ def searched(
 ) -> Table:
     """The table with candidates by `how` for each case; programs that the model cannot rank keep theirs.
 
-    tuned: remembered ones, else the first `count` of the model; model: always these; table: its own that
-    apply. Series with a name of their own stay as they are: they show what they are called.
+    tuned: remembered ones, else the first `count` of the model; model: always these; both: what is
+    remembered, and these; table: its own that apply. Series with a name of their own stay as they are: they
+    show what they are called.
     jobs: how many processes rank the candidates of many cases
     """
     if how == "table":
@@ -141,11 +138,43 @@ def _candidates(case: Case, how: str, count: int, target: str, store: str) -> tu
 def _ours(case: Case, how: str, count: int, target: str, store: str) -> tuple[Candidate, ...]:
     subject = case.subject
     of = search(subject.source, subject.definition, case.sizes, target, "tensor_core", store)
-    if how == "tuned" and (record := of.remembered()) is not None:
-        return (Candidate(record.strategy, tuple(record.parameters.items())),)
+    record = of.remembered() if how in ("tuned", "both") else None
+    known = () if record is None else (candidate(point_of(record)),)
+    if how == "tuned" and known:
+        return known
     if of.problem is None:
         return tuple(c for c in subject.candidates if c.series == OURS)
-    return tuple(candidate(one.point) for one in of.ranked(count))
+    return tuple(dict.fromkeys((*known, *(candidate(one.point) for one in of.ranked(count)))))
+
+
+# --- what is remembered -----------------------------------------------------------------------------------
+
+
+def record(of: Search, case: Case, best: Row) -> Record:
+    """That the candidate of this name is the fastest for a case."""
+    winner = next(c for c in case.subject.candidates if str(c) == best.name)
+    return Record(
+        of.identity, case.subject.definition, dict(case.sizes), of.target, best.device, winner.strategy,
+        dict(winner.settings), round(best.median_us, 3), round(best.spread, 4), best.code, best.date,
+    )  # fmt: skip
+
+
+def winners(table: Table, rows: Iterable[Row], target: str) -> Iterator[Record]:
+    """Of each case that was measured, if its fastest candidate has parameters that the model ranks."""
+    fastest = {row.case: row for row in latest(rows) if row.kind == OURS}
+    for case in table.cases:
+        best = fastest.get(case.key)
+        if best is not None and best.name.startswith("tensor_core "):
+            of = search(case.subject.source, case.subject.definition, case.sizes, target, "tensor_core")
+            yield record(of, case, best)
+
+
+def remember(found: Record, path: Path) -> bool:
+    """Appends it to a file that does not have it; whether it did."""
+    news = not path.is_file() or found not in read(path)
+    if news:
+        append(path, found)
+    return news
 
 
 # --- candidates that cannot apply ---------------------------------------------------------------------------

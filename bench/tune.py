@@ -25,7 +25,6 @@ from codegen.runtime import resources
 from rise.errors import LaunchError
 from rise.progress import stepwise
 from strategies.search.space import Ranked
-from strategies.search.store import Record, append, user_file
 from strategies.search.trials import InOrder, summary
 
 FINALISTS = 4  # are compared in the last round
@@ -186,18 +185,3 @@ class Measured:
             (subject,) = self.session.table.subjects
             raise LaunchError("R0035", f"none of {len(subject.candidates)} candidates is correct")
         return found
-
-
-def remember(best: Row, tuning: Tuning, session: Session, store: str | None) -> tuple[Record, Path]:
-    """Writes the best candidate to a file, the user's own by default, unless it says so already."""
-    (case,) = session.table.cases
-    winner = next(c for c in case.subject.candidates if str(c) == best.name)
-    record = Record(
-        tuning.search.identity, case.subject.definition, dict(case.sizes), tuning.search.target, best.device,
-        winner.strategy, dict(winner.settings), round(best.median_us, 3), round(best.spread, 4), best.code,
-        best.date,
-    )  # fmt: skip
-    path = Path(store) if store else user_file()
-    if tuning.search.is_news(record, path):
-        append(path, record)
-    return record, path

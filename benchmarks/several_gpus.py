@@ -1,7 +1,7 @@
 """How much faster several GPUs are than one: tables of `rise bench`, and a search by `rise tune`.
 
     python benchmarks/several_gpus.py 0,1
-    python benchmarks/several_gpus.py 0,1 RESULTS
+    python benchmarks/several_gpus.py 0,1 --out RESULTS --only long
 
 Each run is the command as a user gives it, in seconds from its start to its end; the first and the last
 result are in seconds from the start, too. `fresh`: everything is derived and compiled by the run itself, as
@@ -11,6 +11,7 @@ The folder RESULTS, if one is given, keeps what all GPUs measured of the tables.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -27,7 +28,7 @@ from bench.results import OURS, latest, read_rows
 ROOT = Path(__file__).parents[1]
 TABLES = (
     ("short", ("bench", "fresh8")),
-    ("long", ("bench", "volta_two_products", "--limit", "60")),
+    ("long", ("bench", "volta_two_products")),
     ("by the model", ("bench", "fresh8", "--candidates", "model", "--top", "3", "--limit", "20")),
 )
 SEARCH = (
@@ -81,16 +82,25 @@ def compared(name: str, alone: Run, together: Run) -> str:
     return f"{name:12} {alone} {together} {ratio:6.2f}  {same:3} {alike:3} of {len(alone.winners):3}"
 
 
-def main(gpus: str, results: str = "") -> None:
-    first = gpus.partition(",")[0]
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("gpus", nargs="?", default="0,1")
+    parser.add_argument("--out", type=Path, help="a folder for what all GPUs measured of the tables")
+    parser.add_argument("--only", nargs="+", choices=[name for name, _ in TABLES] + ["tune"])
+    given = parser.parse_args()
+    gpus, first = given.gpus, given.gpus.partition(",")[0]
     print("seconds until the end (first result, last result); winners that are the same, or as fast")
     print(f"{'':12} {'one GPU':>20} {'GPUs ' + gpus:>20} faster")
     with tempfile.TemporaryDirectory() as folder:
         for name, command in TABLES:
+            if given.only and name not in given.only:
+                continue
             cache = Path(folder) / name
             alone = run(command, first, cache / first)
-            together = run(command, gpus, cache / gpus, results and f"{results}/{name.replace(' ', '-')}")
-            print(compared(name, alone, together), flush=True)
+            kept = str(given.out / name.replace(" ", "-")) if given.out else ""
+            print(compared(name, alone, run(command, gpus, cache / gpus, kept)), flush=True)
+        if given.only and "tune" not in given.only:
+            return
         search = Path(folder) / "search"
         fresh = run(SEARCH, gpus, search)
         alone, together = (run(SEARCH, which, search) for which in (first, gpus))
@@ -99,4 +109,4 @@ def main(gpus: str, results: str = "") -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3] or ["0,1"])
+    main()

@@ -50,7 +50,7 @@ def _pattern(call: Expr) -> str:
 def _same_variables(part: Expr, calls: Sequence[tuple[Path, Expr]], of_rule: frozenset[str]) -> Path | None:
     """The smallest call with all variables of the rule that the part has; none where it has none.
 
-    Of two calls beside each other that have them, neither is meant.
+    If two calls beside each other both have them, it is neither of the two.
     """
     variables = part.free & of_rule
     around = [path for path, call in calls if variables <= call.free]

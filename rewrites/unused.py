@@ -118,7 +118,7 @@ def _keep(xs: Expr, place: Chain, used: set[Chain]) -> Expr:
 
 
 def _redirect(function: Lambda, used: set[Chain], old: Expr, new: Expr, target: Expr) -> Expr:
-    """The body reading the components of target, an element of new, in place of those of the parameter."""
+    """The body, which reads the components of target, an element of new, instead of the parameter's."""
     pairs: list[tuple[Expr, Expr]] = []
 
     def collect(before: Expr, after: Expr, place: Chain, source: Expr, goal: Expr) -> None:

@@ -481,9 +481,13 @@ class FenceAsync:
 @filled_at_once
 @dataclass(frozen=True, slots=True)
 class WgmmaFence:
-    """Orders earlier writes to a warpgroup's accumulators before its wgmmas."""
+    """Orders earlier writes to a warpgroup's accumulators before its wgmmas.
+
+    pins: only keeps the compiler from moving these writes further down; a fence follows
+    """
 
     fragments: tuple[Acceptor, ...] = ()
+    pins: bool = False
 
 
 @filled_at_once
@@ -927,10 +931,14 @@ class MapParameter:
 @filled_at_once
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A kernel before printing: its parameters and its body."""
+    """A kernel before printing: its parameters and its body.
+
+    ready: buffers that it may read before the kernel in front of it has ended
+    """
 
     name: str
     outputs: tuple[Variable, ...]
     inputs: tuple[Variable, ...]
     body: Command
     maps: tuple[MapParameter, ...] = ()
+    ready: frozenset[str] = frozenset()

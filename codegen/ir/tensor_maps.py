@@ -236,12 +236,14 @@ class TensorBuffer:
 
     name:        its name in messages
     initialised: False if the kernel has to write an element before it reads it
+    ready:       whether the kernel may read it before the kernel in front of it has ended
     """
 
     name: str
     array: NDArray[np.generic]
     map: TensorMap
     initialised: bool = True
+    ready: bool = False
 
     def __post_init__(self) -> None:
         if self.array.dtype.name != self.map.element:

@@ -63,7 +63,7 @@ def _probe(type_: Data, index: str, size: Nat) -> tuple[Path, Facts]:
 
 
 def _first(target: i.Acceptor, view: i.AcceptView, path: Path, facts: Facts) -> Nat | None:
-    """The first index of where the operand of a view is written, for a path into the target."""
+    """The first index at which the operand of a view is written, for a path into the target."""
     name = "result"
 
     def upto(acceptor: i.Acceptor) -> i.Acceptor:

@@ -16,7 +16,7 @@ from rise.types import BOOL, Array, Function, Scalar, Type, Unknown, Variable, i
 @filled_at_once
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """That an expression has a type: what is expected, what was found, where, and in which role."""
+    """The demand that an expression has a type: the expected one, the one found, the place, and the role."""
 
     expected: Type
     found: Type

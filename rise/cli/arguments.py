@@ -257,7 +257,7 @@ def _bench(commands: Any) -> None:
     add(made, "--out", "--case", "--only", "--limit", "--quick", "--report", "--budget", "--jobs")
     either(made, "--gpus", "--cluster")
     add(made, "--top", default=8)  # of each of many programs
-    add(made, "--candidates", "--store", "--prepare", "--target")
+    add(made, "--candidates", "--store", "--remember", "--prepare", "--target")
     # several pictures, into the folder of results
     made.add_argument("--plot", action="store_true", help="draw plots, with matplotlib")
 

@@ -60,8 +60,10 @@ def _table(name: str, arguments: argparse.Namespace) -> Table:
         found = tables.restrict(found, found.figure.quick)
     if found.cases:
         found = tables.restrict(found, arguments.case, arguments.only, arguments.limit)
-    target = target_of(arguments)
-    return searched(found, arguments.candidates, arguments.top, target, arguments.store or "", arguments.jobs)
+    target, store = target_of(arguments), arguments.store or ""
+    if arguments.remember and not Path(store).is_file():
+        store = ""  # it is to be written
+    return searched(found, arguments.candidates, arguments.top, target, store, arguments.jobs)
 
 
 def _check_foreign(table: Table, choice: str | None) -> None:
@@ -74,6 +76,8 @@ def _check_foreign(table: Table, choice: str | None) -> None:
 def _measured(table: Table, arguments: argparse.Namespace) -> int:
     session = _session(table, arguments)
     status = session.run(arguments.budget or inf)
+    if arguments.remember:
+        _remember(session, target_of(arguments), arguments.store)
     if (text := session.report()) is not None:
         print(text)
         if arguments.plot:
@@ -82,6 +86,15 @@ def _measured(table: Table, arguments: argparse.Namespace) -> int:
             for picture in draw(table, session.rows(), session.folder):
                 print(picture)
     return status or (WRONG if session.incorrect() else RIGHT)
+
+
+def _remember(session: Session, target: str, store: str | None) -> None:
+    from bench.search import remember, winners
+    from strategies.search.store import user_file
+
+    path, found = Path(store) if store else user_file(), list(winners(session.table, session.rows(), target))
+    news = sum(remember(record, path) for record in found)
+    print(f"{news} of {len(found)} cases remembered anew in {path}")
 
 
 def _session(table: Table, arguments: argparse.Namespace) -> Session:

@@ -11,7 +11,7 @@ from typing import Any
 from rise.errors import UsageError
 
 STAGES = ("high", "low", "imperative", "cuda", "ptx", "cubin", "resources")
-CANDIDATES = ("table", "tuned", "model")
+CANDIDATES = ("table", "tuned", "model", "both")
 BACKENDS = ("interpret", "emulate", "cuda")
 TARGET = "sm_90a"  # where there is no GPU
 LARGEST_SIZE = 2**40
@@ -45,7 +45,7 @@ def _natural(text: str) -> int:
 
 
 def _folder(text: str) -> str:
-    """One that does not exist would be looked into in vain."""
+    """A folder that exists."""
     if not os.path.isdir(text):
         raise argparse.ArgumentTypeError(f"there is no folder {text}")
     return text
@@ -154,9 +154,10 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--jobs": _value("N", "processes that compile (all processors but one)", type=_positive),
     "--gpus": _value("0,1,…", "share the work among these GPUs (the first)", type=_names, default=()),
     "--cluster": _value("ADDRESS", "share the work among the workers of a Dask scheduler"),
-    "--candidates": _choice(CANDIDATES, "the table's, remembered, or the model's (%(default)s)", "table"),
+    "--candidates": _choice(CANDIDATES, "the table's, remembered, the model's, or both of these", "table"),
     "--top": _value("N", "number of the cost model's candidates (%(default)s)", type=_positive),
     "--store": _value("F.jsonl", "the file of remembered parameters that `tune` writes and `bench` reads"),
+    "--remember": _flag("write the fastest of each case to --store, or to your own file"),
     "--plot": _value("FILE", "draw what was measured, *.png or *.svg", type=_picture),
     "--prepare": _flag("only compile; needs no GPU"),
     "--dry-run": _flag("rank and compile only; needs no GPU"),

@@ -111,7 +111,9 @@ def _show(lines: list[Compiled]) -> None:
 
 
 def _measured(trials: InOrder, tuning: Tuning, arguments: argparse.Namespace) -> int:
-    from bench.tune import Measured, remember
+    from bench.search import record, remember
+    from bench.tune import Measured
+    from strategies.search.store import user_file
 
     found, session, status = _run(trials, tuning, arguments)
     if status:
@@ -123,14 +125,17 @@ def _measured(trials: InOrder, tuning: Tuning, arguments: argparse.Namespace) ->
     if (best := measured.best) is None:
         print("no time was left for the last round; run the command again to resume")
         return RIGHT
-    record, path = remember(best, tuning, session, arguments.store)
+    (case,) = session.table.cases
+    winner = record(tuning.search, case, best)
+    path = Path(arguments.store) if arguments.store else user_file()
+    remember(winner, path)
     if arguments.json:
-        print(record.line.rstrip())
+        print(winner.line.rstrip())
         return RIGHT
     for row in measured.rows:
         if row is not best:
             print(f"{row.kind} {row.name}: {row.median_us:.2f} µs, {row.ratio:.3f} of the winner's time")
-    print(f"remembered in {path}: {record}")
+    print(f"remembered in {path}: {winner}")
     return RIGHT
 
 

@@ -14,6 +14,7 @@ from rise.syntax.foreign_idioms import (
     BEFORE_NAME,
     BEFORE_TIMES,
     CHOICE,
+    element_hint,
     operator_hint,
     told,
 )
@@ -213,6 +214,8 @@ def _token_hint(extent: Span, terminal: str, could_follow: frozenset[str]) -> st
         return "an expression stands in a definition: `def name = …`"
     if could_follow == {"_LPAR"} and re.search(r"\bfun\s*\Z", source.text[:offset]):
         return FUNCTION
+    if terminal == "_LBRACKET" and source.text[:offset].endswith("]"):
+        return f"{element_hint('xs', 'i')}, and one of that is `xs |> idx(i) |> idx(j)`"
     if text in KEYWORDS and could_follow & {"NAME"} and "_FUN" not in could_follow:
         return f"`{text}` is a keyword and cannot be a name"
     if could_follow == {"STRING"}:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import gcd
+from math import gcd, prod
 
 from rewrites import algorithmic as a
 from rewrites import lowering as low
@@ -169,3 +169,9 @@ def padding_of(runs: Sequence[Type]) -> int:
     whole = all(row % WIDEST == 0 for row in rows) and len(rows) == len(runs)
     crowded = any(row % (BANKS if row < LONG else BANKS // 2) == 0 for row in rows)
     return PADDING if whole and crowded else 0
+
+
+def added_by_padding(runs: Sequence[Type]) -> int:
+    """How many bytes of shared memory that takes for an element of each of these arrays."""
+    sizes = [(width_of(run), [size.value or 1 for size in shape(run)[0][1:-1]]) for run in runs]
+    return padding_of(runs) * sum(width * prod(rows) for width, rows in sizes)

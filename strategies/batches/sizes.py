@@ -9,7 +9,7 @@ from rise.expr import Expr, Lambda, call, subterms
 from rise.types import TF32, Scalar, shape
 from strategies.abstraction import outermost_parts
 from strategies.batches.fragments import COLUMNS, FRAGMENTS, ROWS
-from strategies.batches.runs import arrays_of, width_of
+from strategies.batches.runs import added_by_padding, arrays_of, width_of
 from strategies.matmul.products import Product, is_product
 from strategies.memory_bound.blocks import WARP, WIDEST
 
@@ -24,10 +24,7 @@ LEAST, MOST = 128, 256  # threads of a block
 INSTRUCTIONS = 500  # multiplications of a product, from which on tensor cores take fewer instructions
 ONE_WARP = 32 * 32  # elements of a matrix that one warp computes at most
 WIDEST_ROW = 128  # sums that a thread has in its registers at most
-MANY_ROWS, MANY_BLOCKS = (
-    96,
-    3,
-)  # of a matrix, and of a multiprocessor: then warps may have two fragments of rows
+MANY_ROWS, MANY_BLOCKS = 96, 3  # of a matrix, and of a multiprocessor: a warp may have two fragments of rows
 UNROLLED = 32 * 32  # multiplications of a row, whose loops are all unrolled
 LARGEST_SIDE = 128  # rows, columns and depth of a product: with larger ones a block has enough to do
 MANY = 1 << 20  # matrices of a batch, where their number is known at launch only
@@ -63,6 +60,7 @@ class Sizes:
     rows, columns, depth: of the product
     operand: the type of the numbers that it multiplies
     matrices: whether an element of the batch has a matrix, and not only rows
+    longer: the bytes that padded rows add in shared memory: of what is read, of what is written
     """
 
     batch: int
@@ -73,6 +71,7 @@ class Sizes:
     depth: int
     operand: str
     matrices: bool = True
+    longer: tuple[int, int] = (0, 0)
 
     @classmethod
     def of(cls, term: Expr) -> Sizes | None:
@@ -103,6 +102,7 @@ class Sizes:
             max(depths, default=1),
             operand,
             any(len(shape(run)[0]) > 2 for run in runs),
+            (added_by_padding(runs), added_by_padding([term.type])),
         )
 
     @property
@@ -159,7 +159,7 @@ class Sizes:
     # --- by tensor cores
 
     def _by_warps(self) -> Plan:
-        """As many matrices as are about TILE bytes, and warps that divide them."""
+        """About TILE bytes of matrices, and a number of warps that divides them."""
         pairs = (
             (count, warps) for count in self._counts(TILE) for warps in (4, 5, 3, 2, 1) if count % warps == 0
         )
@@ -171,6 +171,7 @@ class Sizes:
 
         Results go through shared memory where a multiprocessor then still has two blocks: measured.
         """
+        read, written = (sum(self.read) + self.longer[0], self.written + self.longer[1])
         counts = [self._whole(alignment) for alignment in ALIGNMENTS]
         limits = [
             (2 * TILE, True),
@@ -183,18 +184,19 @@ class Sizes:
             (count, stored)
             for limit, stored in limits
             for count in counts
-            if count * (self.bytes if stored else sum(self.read)) + RESERVED <= limit
+            if count * (read + stored * written) + RESERVED <= limit
         ]
         count, stored = choices[0] if choices else (1, False)
-        part = part or self._rows_of_a_warp(count * (self.bytes if stored else sum(self.read)))
+        part = part or self._rows_of_a_warp(count * (read + stored * written))
         return Plan(BLOCKS, min(count, self.batch), WARP * -(-self.rows // part), stored, part)
 
     def _rows_of_a_warp(self, shared: int) -> int:
         """Those of two fragments, which load B half as often, if a multiprocessor has enough warps: measured.
 
+        Also with fewer warps if no more rows are then computed in vain.
         shared: bytes of a block
         """
-        enough = MANY_BLOCKS * (shared + RESERVED) <= ROOM
+        enough = MANY_BLOCKS * (shared + RESERVED) <= ROOM or -(-self.rows // ROWS) % 2 == 0
         return 2 * ROWS if enough and self.rows > MANY_ROWS else ROWS
 
     # --- runs

@@ -6,7 +6,8 @@ from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Success
 from rise.expr import Expr, Lambda
 from rise.instructions import Family
-from strategies.batches.sizes import MANY, THREADS, Sizes
+from strategies.batches.fragments import ROWS
+from strategies.batches.sizes import BLOCKS, MANY, THREADS, Sizes
 from strategies.core import try_
 from strategies.search.choice import Choice, Search
 from strategies.search.space import Point
@@ -27,9 +28,12 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
     plan = sizes.plan()
     if plan.by != THREADS and Family.MMA not in search.gpu.sustained:
         return None
-    point = Point.of("batch", {})
-    result = search.attempt(point, program)
-    if not isinstance(result, Success):
+    # a kernel with more rows for a warp, or with more threads, may spill registers
+    other = {ROWS: 2 * ROWS, 2 * ROWS: ROWS}[plan.rows]
+    points = [Point.of("batch", {}), *([Point.of("batch", {"rows": other})] if plan.by == BLOCKS else [])]
+    tried = ((point, search.attempt(point, program)) for point in points)
+    point, result = next(((p, r) for p, r in tried if isinstance(r, Success)), (None, None))
+    if point is None or result is None:
         return None
     many = "products" if sizes.batch == MANY else f"{sizes.batch} products"
     reason = f"{plan.count} of a batch of {many} for each block, multiplied by {plan.by}"

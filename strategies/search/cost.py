@@ -21,11 +21,17 @@ from strategies.search.problem import Problem
 SECOND_KERNEL = 7500  # cycles: the sums of slices leave one kernel and enter the next; measured
 # cycles from the end of a kernel to the products of the next, which is launched early; measured
 BOUNDARY = 4000
+# of a kernel in front that runs beside a product's first tiles: the bytes that its warps read at once on a
+# multiprocessor, cycles for these besides the latency, and shared memory of a block and what it is given in
+FRONT_READS, FRONT_ROUND, FRONT_SHARED = 4 * 32 * 64, 250, 3072
+MOST_SUMS = 192  # registers of a thread for sums, where such a kernel has room
 EMPTY = 6000  # cycles that a second kernel takes, were there nothing left for it to do; measured
 # of a tile's time, where blocks of a cluster wait for each other: of two, and of more with several tiles each
 SYNCHRONISATION, OF_MANY = 0.01, 0.3
+# the same where one of two blocks has a tile behind the end, if tiles have up to 128 × 128 results; measured
+UNMATCHED, SMALL = 0.2, 128 * 128
 # cycles: the blocks of a cluster start together, and none ends before the others; measured
-TOGETHER = 1500
+CLUSTER_START = 1350
 MEETING = 2000  # cycles: blocks that share sums wait for the last of them, twice; measured
 EXPOSED = 0.3  # of the time that it takes to read a matrix, where it is loaded ahead: measured
 BETWEEN = 1.6  # slow-down of memory where an operand of the epilogue is read between writes
@@ -34,6 +40,9 @@ FILLED = 2 / 3
 LOCKSTEP = 0.12  # of a tile's time, for each after the third, where all warpgroups stop at its end
 STOP = 5000  # cycles: of that the most
 NARROW = 1.6  # times as long, where rows are as short as the shortest pattern
+REREAD = (
+    1.5  # times the time of memory, for operands that have left the cache: copies wait for them; measured
+)
 LINE = 128  # bytes of the L2 cache that are read at once
 PART_OF_LINE = 1.1  # times as many, where parts that start inside of lines are shorter than a line: measured
 AGAIN = 0.6  # of the time for a line, for each further part of it: measured
@@ -48,7 +57,7 @@ BESIDE, BESIDE_ALONE, BESIDE_HIDDEN = 0.0088, 1.4, 0.1
 WARPS = 1.8  # times as long, with instructions of warps: measured at 32×64 and 64×64, on H200
 LOW = 1.06  # times as long, for warpgroups with a tile each of only 64 rows
 WIDEST = 16  # bytes of which rows that bulk copies take are multiples
-SOFT = 4  # the power of the soft maximum
+SOFT, HARDER = 4, 8  # the powers of the soft maximum: of what a tile waits for; of that and the memory
 ROUNDED = 1e-9  # more than roundings change of a cost
 # times as long, where data choose the matrices of tiles: one by one, and several in raster order; measured
 CHOSEN, IN_ORDER = 1.6, 1.15
@@ -157,7 +166,7 @@ def patterns(p: Problem, s: Schedule) -> dict[int, int]:
 
 
 def requests(p: Problem, s: Schedule, index: int) -> float:
-    """Lines of the L2 cache of which a tile of an operand asks for bytes, for each element along k.
+    """How many lines of the L2 cache a tile of an operand reads from, for each element along k.
 
     Tiles are copied in parts of their rows, as long as a line or as the pattern in shared memory: a line of
     parts is asked for AGAIN. Where rows start inside of lines, so do parts, and some take bytes of two.
@@ -236,6 +245,22 @@ def beside_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     return max(0.0, computed - BESIDE_HIDDEN * tensor_cycles(p, s, gpu))
 
 
+def front_cycles(p: Problem, s: Schedule, gpu: Gpu, tile: float) -> float:
+    """Until a small kernel in front is done: beside the first products, where these leave it room."""
+    if not p.in_front:
+        return 0.0
+    reads = ceil(p.in_front / (FRONT_READS * gpu.multiprocessors))
+    alone = reads * (gpu.latency + FRONT_ROUND)
+    return BOUNDARY + (max(alone - tile, 0.0) if leaves_room(p, s, gpu) else alone)
+
+
+def leaves_room(p: Problem, s: Schedule, gpu: Gpu) -> bool:
+    """Whether a small block of another kernel may run on each multiprocessor beside those of a schedule."""
+    needed = resources(s, p.operand_bytes, p.along_k, p.result_bytes, products=p.products, beside=p.beside)
+    shared = needed.shared_bytes + 1024 + FRONT_SHARED
+    return s.warp_specialised and needed.accumulators <= MOST_SUMS and shared <= gpu.shared
+
+
 @of_one_schedule
 def resident(p: Problem, s: Schedule, gpu: Gpu) -> int:
     """Blocks that share a multiprocessor, as far as there are so many."""
@@ -278,6 +303,13 @@ def interrupted(p: Problem, s: Schedule, gpu: Gpu, tile: float) -> float:
     return max(brought - covered, 0)
 
 
+def unmatched(p: Problem, s: Schedule) -> float:
+    """Of a tile's time: how much longer both blocks of a cluster take where one has no part of the result."""
+    behind = s.tiles(p.m, p.n) > ceil(p.m / s.block[0]) * ceil(p.n / s.block[1])
+    alone = s.cluster == 2 and behind and not s.persistent_blocks
+    return UNMATCHED * min(1, SMALL / (s.block[0] * s.block[1])) if alone else 0.0
+
+
 def exchanged(s: Schedule, gpu: Gpu) -> float:
     """Cycles for an element of a tile whose sums a cluster shares: a block reads all parts of some."""
     return PARTIAL / gpu.cluster_rate if s.split_cluster > 1 else 0.0
@@ -301,7 +333,8 @@ def memory_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     elif operands > gpu.l2_bytes:
         rows, columns = footprint(p, s, gpu)
         wave = (rows * s.block[0] + columns * s.block[1]) * depth(p, s) * p.operand_bytes
-        operands = max(operands, int(wave * tiles(p, s) / gpu.multiprocessors))
+        again = wave * tiles(p, s) / gpu.multiprocessors - operands
+        operands += int(REREAD * max(again, 0))
     return (operands + result) / gpu.dram_rate
 
 
@@ -324,9 +357,9 @@ def addition_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 
 
 def least(p: Problem, s: Schedule, gpu: Gpu) -> float:
-    """Cycles that the cost is not below, in few terms: all tensor cores are busy, shared memory, results.
+    """A lower bound on the cost, in cycles: products at full speed, shared memory, results.
 
-    Most schedules are told from the best by these; what the cache and the memory take is left out.
+    It is quick to compute and excludes most schedules. The time of the cache and of memory is left out.
     """
     p = _first(p, s)
     rate = gpu.macs * 2 / p.operand_bytes * gpu.sustained.get(family(s.fragment) or Family.WMMA, 0.3)
@@ -371,6 +404,7 @@ def of_kernel(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     count, together = rounds(p, s, gpu), resident(p, s, gpu)
     tile = sum(x**SOFT for x in parts.values()) ** (1 / SOFT)
     tile *= 1 + (OF_MANY if s.cluster > 2 and count > 1 else SYNCHRONISATION if s.cluster > 1 else 0)
+    tile *= 1 + unmatched(p, s)
     tile += interrupted(p, s, gpu, tile) if count > 1 else 0
     tile *= 1 if s.uses_wgmma else WARPS
     tile += computed_cycles(p, s, gpu) + beside_cycles(p, s, gpu)
@@ -383,9 +417,10 @@ def of_kernel(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     # blocks whose tiles data choose are not in step
     stops = 0 if hidden or p.scattered else min(LOCKSTEP * tile, STOP) * max(count - 3, 0)
     busy = count * tile + stops + fills * gpu.fill + epilogues * epilogue_cycles(p, s, gpu)
-    busy += TOGETHER if s.cluster * s.split_cluster > 1 else 0
-    memory = memory_cycles(p, s, gpu) + gpu.fill
-    total = max(busy, memory) + addition_cycles(p, s, gpu)
+    busy += CLUSTER_START if s.cluster * s.split_cluster > 1 else 0
+    busy += front_cycles(p, s, gpu, tile)
+    memory = memory_cycles(p, s, gpu) + p.in_front / gpu.dram_rate + gpu.fill
+    total = (busy**HARDER + memory**HARDER) ** (1 / HARDER) + addition_cycles(p, s, gpu)
     # of schedules that are equal otherwise, the one that moves less
     total += memory / 100
     which = bound if busy >= memory else "memory"

@@ -12,7 +12,7 @@ from rewrites.exponentials import ROUNDED
 from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Failure, Success
 from rise.canonical import canonical
-from rise.expr import Expr, Identifier, Lambda, Primitive, children, subterms
+from rise.expr import Expr, Identifier, Lambda, Primitive, call, children, subterms
 from rise.frozen import Remembers, cached_property, filled_at_once, hashed_once
 from rise.nat import Nat
 from rise.types import Pair, Scalar, Type, as_data, shape
@@ -70,6 +70,7 @@ class Problem(Remembers):
               `batch` is then in the middle between as few as rows need and all
     input_bytes: of all inputs, fewer than of operands where some are multiplied several times; 0: not known
     open:     whether sizes are known at launch only, and these are what is expected
+    in_front: bytes that a small kernel reads for the epilogue, which may run beside the first products
     """
 
     m: int
@@ -94,6 +95,7 @@ class Problem(Remembers):
     scattered: bool = False
     input_bytes: int = 0
     open: bool = False
+    in_front: int = 0
 
     @property
     def added_bytes(self) -> int:
@@ -309,12 +311,40 @@ def _added(program: Expr, result: tuple[Nat, ...]) -> tuple[int, ...]:
 
 
 def _beside_products(term: Expr) -> set[str]:
-    """The names outside of products."""
-    if isinstance(term, Identifier):
-        return {term.name}
+    """The names outside of products, `x.fst` for a part of x. Arrays count if the elements of a map do."""
+    if (name := _path(term)) is not None:
+        return {name}
     if is_product(term):
         return set()
+    match call(term):
+        case ("map", _, [Lambda(x, body), xs]):
+            read = _beside_products(body)
+            own = {name for name in read if name.partition(".")[0] == x.name}
+            return read - own | _elements(xs, {name.removeprefix(x.name) for name in own})
     return {name for child in children(term) for name in _beside_products(child)}
+
+
+def _path(term: Expr) -> str | None:
+    """`x.fst.snd` for snd(fst(x)); None for what is no part of a variable."""
+    if isinstance(term, Identifier):
+        return term.name
+    match call(term):
+        case ("fst" | "snd" as part, _, [pair]) if (name := _path(pair)) is not None:
+            return f"{name}.{part}"
+    return None
+
+
+def _elements(xs: Expr, parts: set[str]) -> set[str]:
+    """The names outside of products in an array of whose elements these parts are read."""
+    match call(xs):
+        case ("zip", _, [first, second]) if "" not in parts:
+            by_part = ((first, ".fst"), (second, ".snd"))
+            return {
+                name
+                for array, part in by_part
+                for name in _elements(array, {p.removeprefix(part) for p in parts if p.startswith(part)})
+            }
+    return _beside_products(xs) if parts else set()
 
 
 def _result(type_: Type) -> tuple[tuple[Nat, ...], Type]:

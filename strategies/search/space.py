@@ -12,12 +12,12 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from heapq import heapify, heappop, heappush
 from math import ceil, gcd
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from rise.errors import StrategyError, UsageError
 from rise.frozen import Remembers, cached_property, changed, filled_at_once, hashed_once
@@ -105,7 +105,7 @@ LEAST = 4  # steps of each
 DEPTHS = (128, 256)  # bytes of a step along k, the longer only where so many STAGES fit: of small tiles
 DEEPEST, STAGES = 8, 6
 FINER = 64  # columns of the tiles behind whole waves
-TOGETHER = range(12, 7, -1)  # matrices whose tiles are in raster order
+RASTER_MATRICES = range(12, 7, -1)  # how many matrices have tiles in raster order, the most first
 FEW = 3  # products with the same matrix: of more, other products are between those of a column; measured
 LARGE, LARGEST = 3, 4  # times as many elements have the others, and those in raster order
 SLOW = 1.3  # times the cost of the best
@@ -158,7 +158,7 @@ def whole_waves(p: Problem, s: Schedule) -> Iterator[Schedule]:
         count = waves * there // of_one
         if times >= LARGE and p.m % s.fragment[0] == 0 and count:
             yield changed(s, rest=(count, p.m, FINER))
-            together = next((number for number in TOGETHER if count % number == 0), 0)
+            together = next((number for number in RASTER_MATRICES if count % number == 0), 0)
             if together and times >= LARGEST and s.cluster == 1 and count >= p.batch and p.of_each < FEW:
                 yield changed(s, rest=(count, p.m, FINER), raster_matrices=together)
 
@@ -197,7 +197,9 @@ def orders(p: Problem, s: Schedule, clusters: bool) -> Iterator[tuple[int, int]]
     yield from ((group, 1) for group in sorted(groups))
     for size in CLUSTERS if clusters else ():
         whole = [g for g in range(size, GROUPS[-1] + 1, size) if rows % g == 0 and not p.open]
-        for group in (1, *({max(whole), size} if whole else {size})):
+        longer = [g - g % size for g in GROUPS if rows > g and not p.open]
+        found = {size, *whole[-1:], *(g for g in longer if not whole or whole[-1] < GROUPS[0])}
+        for group in (1, *sorted(found)):
             if sharing(p, changed(s, raster_group=group, cluster=size)) != (1, 1):
                 yield group, size
 
@@ -350,6 +352,7 @@ SMALLEST_ASYNCHRONOUS = 4  # bytes of a copy past the registers
 
 
 NONE: Parameters = MappingProxyType({})
+T = TypeVar("T")
 
 
 def declared(strategy: str, fixed: Parameters = NONE) -> Iterator[Point]:
@@ -496,18 +499,18 @@ def _priced(several: Iterable[Point], p: Problem, gpu: Gpu) -> Iterator[Ranked]:
 
 def has_faster(strategy: str, p: Problem, gpu: Gpu, cycles: float) -> bool:
     """Whether the model expects some schedule to take less: mostly one of the first that are looked at."""
-    may_be = (point for point in points(strategy, p, gpu) if bound_of(point, p, gpu) < cycles)
+    may_be = (point for point in _members(strategy, p, gpu) if bound_of(point, p, gpu) < cycles)
     return any(one.cost.cycles < cycles for one in _priced(may_be, p, gpu))
 
 
-class Remembered:
+class Remembered(Generic[T]):
     """What an iterator gives, which is asked for only once, and only as far as somebody wants to know."""
 
-    def __init__(self, rest: Iterator[Ranked]) -> None:
-        self._known: list[Ranked] = []
+    def __init__(self, rest: Iterator[T]) -> None:
+        self._known: list[T] = []
         self._rest = rest
 
-    def __iter__(self) -> Iterator[Ranked]:
+    def __iter__(self) -> Iterator[T]:
         for number in itertools.count():
             if number == len(self._known):
                 one = next(self._rest, None)
@@ -520,7 +523,17 @@ class Remembered:
 @lru_cache(maxsize=4)
 def best_first(strategy: str, p: Problem, gpu: Gpu) -> Iterable[Ranked]:
     """What `ranked` gives, of which several strategies ask for the first, for one program."""
-    return Remembered(_in_order(points(strategy, p, gpu), p, gpu))
+    return Remembered(_in_order(_members(strategy, p, gpu), p, gpu))
+
+
+def _members(strategy: str, p: Problem, gpu: Gpu) -> Iterable[Point]:
+    """The members of a space, which is the same whatever is in front."""
+    return _known_members(strategy, replace(p, in_front=0), gpu)
+
+
+@lru_cache(maxsize=2)
+def _known_members(strategy: str, p: Problem, gpu: Gpu) -> Iterable[Point]:
+    return Remembered(points(strategy, p, gpu))
 
 
 def _in_order(several: Iterable[Point], p: Problem, gpu: Gpu) -> Iterator[Ranked]:

@@ -33,7 +33,7 @@ from rise.progress import watching
 from strategies.search import store
 from strategies.search.cost import UNKNOWN
 from strategies.search.space import Point, Ranked
-from strategies.search.store import read, user_file
+from strategies.search.store import point_of, read, user_file
 from tests.bench.fakes import FakeClock, FakeDevice, FakeRunner, FakeTimed, Immediately
 
 GEMM = str(Path(__file__).parents[2] / "examples" / "gemm.rise")
@@ -441,6 +441,26 @@ def test_a_table_can_ask_what_is_remembered_and_the_model(
     assert [len(each.subject.candidates) for each in tuned.cases] == [1] + [5] * (len(table.cases) - 1)
     assert str(tuned.cases[0].subject.candidates[0]) == list(made.times)[FASTEST]
     assert searched(table, "model", 5, "sm_90a") == by_model  # whatever is remembered
+
+
+def test_a_table_remembers_what_is_fastest_of_each_case(
+    made: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Then the winners are candidates again, beside the model's."""
+    table, kept = restrict(find("rise_gemm_bt"), limit=2), tmp_path / "kept.jsonl"
+    asked = ["bench", "rise_gemm_bt", "--limit", "2", "--only", "rise", "--top", "3", "--store", str(kept)]
+    assert main([*asked, "--candidates", "model", "--remember", "--out", str(tmp_path / "first")]) == 0
+    assert "2 of 2 cases remembered anew" in capsys.readouterr().out
+    first = read(kept)
+    assert [record.sizes for record in first] == [case.sizes for case in table.cases]
+    for record, case in zip(first, searched(table, "model", 3, "sm_90a").cases, strict=True):
+        times = {str(each): made.times[str(each)] for each in case.subject.candidates}
+        assert str(point_of(record)) == min(times, key=lambda name: times[name]) and len(times) == 3
+    both = searched(table, "both", 3, "sm_90a", str(kept))
+    assert [str(case.subject.candidates[0]) for case in both.cases] == [str(point_of(r)) for r in first]
+    assert {len(case.subject.candidates) for case in both.cases} <= {3, 4}
+    assert main([*asked, "--candidates", "both", "--remember", "--out", str(tmp_path / "first")]) == 0
+    assert "0 of 2 cases remembered anew" in capsys.readouterr().out and read(kept) == first
 
 
 def test_programs_that_no_model_ranks_keep_their_candidates() -> None:

@@ -23,10 +23,11 @@ from rise.normal import data_flow
 from rise.testing import assert_preserves
 from strategies.auto import auto
 from strategies.batches.batch import batch
-from strategies.batches.sizes import BLOCKS, ROOM, THREADS, WARPS, Sizes
+from strategies.batches.sizes import BLOCKS, RESERVED, ROOM, THREADS, WARPS, Sizes
 from strategies.search.batches import batched
 from strategies.search.choice import Search
 from strategies.search.hardware import for_target
+from strategies.search.problem import Problem
 from tests.support.programs import succeeded
 
 DOT = "zip(row)(col) |> map((x, y) => f32(x) * f32(y)) |> reduce(+, 0)"
@@ -246,6 +247,26 @@ def test_auto_takes_batches_and_leaves_single_matrices() -> None:
     alone = products(1, 31, 15, 33, "f32")  # which tensor cores do not take
     assert [k.point.strategy for k in auto().choice(alone).kernels] == ["batch"]
     assert batched(search, products(50, 64, 192, 64)) is None
+
+
+def test_a_multiprocessor_has_two_blocks_with_padded_results_or_they_go_to_memory() -> None:
+    """Rows of 120 numbers would start in few banks: with 8 more each, two blocks' results do not fit."""
+    for size in (112, 120):
+        term = products(1009, size, size, size)
+        for kernel in auto().choice(term).kernels:
+            if kernel.point.strategy == "batch":
+                low = succeeded(batch(**dict(kernel.point.parameters))(term)).term
+                blocks = ROOM // (generate(low, "f").launch.shared_bytes + RESERVED)
+                assert blocks >= 2, size
+
+
+def test_operands_of_a_batch_are_not_read_beside_its_products() -> None:
+    text = """def f(As: 3.8.8.f16, Bs: 3.8.8.f16, Cs: 3.8.8.f16) = zip(zip(As)(Bs))(Cs) |> map((P, C) =>
+      zip(fst(P) |> map(a => transpose(snd(P)) |> map(b => zip(a)(b) |> map((x, y) => f32(x) * f32(y))
+        |> reduce(+, 0))))(C) |> map((row, cs) => zip(row)(cs) |> map((x, c) => x + f32(c))))"""
+    for taken, beside in ((text, (2,)), (text.replace("x + f32(c)", "x * x"), ())):
+        found = Problem.of(data_flow(program(taken)))
+        assert found is not None and found.beside == beside
 
 
 def test_what_is_no_batch_is_refused() -> None:
