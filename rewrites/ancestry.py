@@ -8,9 +8,9 @@ a kernel leads to the map that it executes, and not to all of the program that s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
-from rise.expr import Apply, Expr, Lambda, Primitive, children, spine, subterms, with_children
+from rise.expr import Apply, Expr, Lambda, Primitive, children, map_children, spine, subterms
+from rise.frozen import changed
 from rise.source import Origin, place
 
 Path = tuple[int, ...]
@@ -78,8 +78,8 @@ def with_origin(new: Expr, old: Expr, origin: Origin) -> Expr:
     def go(part: Expr) -> Expr:
         if id(part) in kept:
             return part
-        part = with_children(part, tuple(map(go, children(part))))
-        return replace(part, origin=origin) if place(part.origin) is None else part
+        part = map_children(part, go)
+        return changed(part, origin=origin) if place(part.origin) is None else part
 
     return go(new)
 
