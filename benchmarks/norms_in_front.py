@@ -3,8 +3,9 @@
     python benchmarks/norms_in_front.py [--out FOLDER] [--sizes M,N,K …] [--rounds N]
 
 Rows of X·W scaled by the norms of X's rows. For several tiles: the product alone; behind a kernel of as many
-blocks as rows; beside one of few blocks, which leaves multiprocessors room, launched when all before it has
-ended or earlier. Each result is compared with the formula in f64 before it is timed.
+blocks as rows; beside one of few blocks, which leaves multiprocessors room. The latter also launched before
+all in front of it has ended, and with the numbers of rows read after the wait for all products. Each result
+is compared with the formula in f64 before it is timed.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from timing import write
 import codegen
 from codegen import pipeline
 from codegen.ir import imperative as i
+from codegen.passes import overlap
 from codegen.passes.overlap import overlapping
 from rise.check.program import check_text
 from rise.errors import RiseError
@@ -85,9 +87,14 @@ def variants(sizes: dict[str, int]) -> dict[str, tuple[str, Callable[..., Any]]]
         made(f"{tile}: behind a block for a row", "scaled", in_inputs(each_product_kernel(s, rows())))
         beside = in_inputs(each_product_kernel(s, rows(few_blocks=FEW)))
         made(f"{tile}: beside few blocks", "scaled", beside)
-        with patch.object(pipeline, "overlapping", launched_early):
+        changes: dict[str, Any] = {
+            "launched early": patch.object(pipeline, "overlapping", launched_early),
+            "numbers read late": patch.object(overlap, "reads_first", lambda command, _: command),
+        }
+        for change, patched in changes.items():
             pipeline._LATEST.clear()
-            made(f"{tile}: beside few blocks, launched early", "scaled", beside)
+            with patched:
+                made(f"{tile}: beside few blocks, {change}", "scaled", beside)
         pipeline._LATEST.clear()
     return found
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from rewrites.algorithmic import MAP_IDENTITY
 from rewrites.maps import LET_IN_LET, LET_INLINE, MAP_LET
 from rewrites.memory import IN_GLOBAL
 from rewrites.prologue import INLINE
 from rewrites.result import Failure, Result, Success
 from rewrites.storing import APPLIED_AS_LET, GLOBAL_FIRST, STORED_BEFORE_MAP, is_global
 from rewrites.unused import DROP_UNUSED
+from rewrites.views import ROWS_AS_LIST
 from rise.check.symbolic import RuntimeSize
 from rise.errors import RiseError
 from rise.expr import Expr, Identifier, Lambda, application, call, children, subterms
@@ -23,7 +25,17 @@ from rise.generator import Builds, refusal
 from rise.normal import occurrences
 from rise.types import Array, Pair, Type
 from strategies.complete import first_incomplete
-from strategies.core import FunctionStrategy, Rewrite, Strategy, choice, normalize, prints_as_call, seq, try_
+from strategies.core import (
+    FunctionStrategy,
+    Rewrite,
+    Strategy,
+    argument,
+    choice,
+    normalize,
+    prints_as_call,
+    seq,
+    try_,
+)
 from strategies.default import default, lowered_by, most_levels
 from strategies.evaluation import bound as named_value
 from strategies.evaluation import bytes_of, has_array, has_levels, is_expression
@@ -39,7 +51,7 @@ from strategies.matmul.separate import (
     product_stored,
     separate_kernels,
 )
-from strategies.memory_bound.family import fitting
+from strategies.memory_bound.family import MATRIX, fitting
 from strategies.operands import each_operand, in_function, nth_operand, operand
 from strategies.places import in_inputs, mapped
 from strategies.search.batches import batched
@@ -197,7 +209,7 @@ class _Kernels:
 
     def _kernel(self, term: Expr) -> Result:
         """One kernel; several where no schedule takes all of it."""
-        cuts = map(self._parts, (separate_kernels, value_stored, rows_stored))
+        cuts = map(self._parts, (separate_kernels, value_stored, rows_stored, rows_listed))
         parts = choice(self._rows_reduced, *cuts, self._one)
         return choice(self._one_pass, seq(normalize(choice(INLINE, used_once)), parts))(term)
 
@@ -339,18 +351,19 @@ def _value_stored(term: Expr) -> Result:
 value_stored = FunctionStrategy("value_stored", _value_stored)
 
 
-def _sums_sums(term: Expr) -> bool:
+def _reduces_loops(term: Expr) -> bool:
     """A reduction of what takes loops to compute, such as a sum of sums."""
     match call(term):
-        case ("reduce", _, [_, _, parts]):
-            return not is_expression(parts)
+        case "reduce", _, [_, _, terms]:
+            return not is_expression(terms)
         case _:
             return False
 
 
 # what the outermost reductions combine: its parts are computed in parallel, before
 terms_stored = seq(
-    at_parts(_sums_sums, "terms_stored", "no reduction of what takes loops", operand(IN_GLOBAL)), GLOBAL_FIRST
+    at_parts(_reduces_loops, "terms_stored", "no reduction of what takes loops", operand(IN_GLOBAL)),
+    GLOBAL_FIRST,
 )
 
 
@@ -383,6 +396,26 @@ def _rows_stored(term: Expr) -> Result:
 
 
 rows_stored = FunctionStrategy("rows_stored", _rows_stored)
+
+
+def _as_list(term: Expr) -> Result:
+    """The rows of arrays in arrays as one list, below splits, where they are stored."""
+    if rank(term) == MATRIX:
+        return IN_GLOBAL(term)
+    below = seq(normalize(MAP_IDENTITY), FunctionStrategy("as_list", _as_list))
+    return seq(ROWS_AS_LIST, argument(below))(term)
+
+
+def _rows_listed(term: Expr) -> Result:
+    """A product for arrays of matrices in arrays: one product of all their rows, which is split into them."""
+    listed = seq(_as_list, GLOBAL_FIRST)(term) if rank(term) > MATRIX + 1 else None
+    named = named_value(listed.term) if isinstance(listed, Success) else None
+    if listed is None or named is None or not has_product(children(named[0])[-1]):
+        return Failure("rows_listed", term, "it is no product for arrays of matrices in arrays")
+    return listed
+
+
+rows_listed = FunctionStrategy("rows_listed", _rows_listed)
 
 
 def _used_once(term: Expr) -> Result:

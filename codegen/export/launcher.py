@@ -19,7 +19,7 @@ from codegen.ir.tensor_maps import (
     FILL_ZERO,
     INTERLEAVE_NONE,
     MOVED_AS,
-    PROMOTE_L2_128,
+    PROMOTIONS,
     SWIZZLE_NUMBERS,
     TensorMap,
 )
@@ -223,9 +223,10 @@ def _encoded(name: str, buffer: str, described: TensorMap) -> Iterator[str]:
     yield f"    static const cuuint32_t {name}_box[] = {{{_listed(described.box)}}};"
     yield f"    static const cuuint32_t {name}_steps[] = {{{_listed([1] * rank)}}};"
     arrays = ", ".join(f"{name}_{what}" for what in ("sizes", "strides", "box", "steps"))
-    further = f"{INTERLEAVE_NONE}, {SWIZZLE_NUMBERS[described.swizzle]}, {PROMOTE_L2_128}, {FILL_ZERO}"
+    further = f"{INTERLEAVE_NONE}, {SWIZZLE_NUMBERS[described.swizzle]}, {PROMOTIONS[described.promoted]}"
     call = (
-        f"cuTensorMapEncodeTiled(&{name}, {number}, {rank}, (void *)(uintptr_t){buffer}, {arrays}, {further})"
+        f"cuTensorMapEncodeTiled(&{name}, {number}, {rank}, (void *)(uintptr_t){buffer}, {arrays}, {further},"
+        f" {FILL_ZERO})"
     )
     yield from _checked(call, 2)
 

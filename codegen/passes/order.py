@@ -24,6 +24,7 @@ from codegen.passes.interior import interior
 from codegen.passes.legality import check, check_accumulators
 from codegen.passes.linearise import linearise
 from codegen.passes.multicast import multicast
+from codegen.passes.only_needed import only_needed
 from codegen.passes.overlap import registers_left
 from codegen.passes.rings import hoist_ring_setup
 from codegen.passes.roles import split_roles
@@ -116,6 +117,12 @@ STRUCTURE = (
             "roles": "the loads of a producer say which slots a release hands back",
             "zero init": "a fence orders the accumulator registers, whether or not they are cleared",
         },
+    ),
+    Pass(
+        "only needed",
+        "Products are started by the warpgroups that need their sums: others read none of them.",
+        _function(only_needed),
+        {"wgmma sync": "what is committed and waited for is the same with products and without"},
     ),
     Pass(
         "elect bulk stores",

@@ -37,6 +37,8 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0021": "`--check=field` needs whole numbers that nothing on the way to the result rounds. Here sums "
     "are too long, or products too many, for the types that hold them. Smaller sizes leave room for larger "
     "numbers.",
+    "R0022": "`codegen.compile` takes a definition, a strategy that has been called with its parameters, a "
+    "mapping of sizes and, for spills, `refuse` or `allow`.",
     "R0031": "The cost model has no figures of a GPU for this target.",
     "R0032": "The search space has no parameters of this strategy. `rise tune` searches those of "
     "`tensor_core`, and of strategies that declare which values are tried (`rise strategies NAME`).",

@@ -226,7 +226,11 @@ def _token_hint(extent: Span, terminal: str, could_follow: frozenset[str]) -> st
         return "a pair stands in parentheses: `(a, b)`"
     if terminal in EXPRESSION_START and "_COMMA" in could_follow:
         return "there may be a `,` missing in front of it"
-    return _bracket_hint(source, offset, text)
+    if (hint := _bracket_hint(source, offset, text)) is not None:
+        return hint
+    if terminal == "_COLON" and "TIMES" in could_follow:
+        return "a type stands behind a parameter, or in parentheses, `(x: f32)`; `f32(x)` converts a number"
+    return None
 
 
 def _header_hint(parameters: str, terminal: str, could_follow: frozenset[str]) -> str | None:

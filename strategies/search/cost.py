@@ -23,7 +23,7 @@ SECOND_KERNEL = 7500  # cycles: the sums of slices leave one kernel and enter th
 BOUNDARY = 4000
 # of a kernel in front that runs beside a product's first tiles: the bytes that its warps read at once on a
 # multiprocessor, cycles for these besides the latency, and shared memory of a block and what it is given in
-FRONT_READS, FRONT_ROUND, FRONT_SHARED = 4 * 32 * 64, 250, 3072
+FRONT_READS, FRONT_ROUND, FRONT_SHARED = 4 * 32 * 64, 250, 2048
 MOST_SUMS = 192  # registers of a thread for sums, where such a kernel has room
 EMPTY = 6000  # cycles that a second kernel takes, were there nothing left for it to do; measured
 # of a tile's time, where blocks of a cluster wait for each other: of two, and of more with several tiles each
@@ -135,14 +135,17 @@ def depth(p: Problem, s: Schedule) -> float:
 def tensor_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     """BM·BN·K products at the rate that the instructions reach for long; of wider elements as many fewer.
 
-    A warp uses one of the four tensor cores of a multiprocessor, a warpgroup all of them.
+    A warp uses one of the four tensor cores of a multiprocessor, a warpgroup all of them. Of rows that are
+    missing in the mean, warpgroups beside each other do without half.
     """
     rate = gpu.macs * 2 / p.operand_bytes * gpu.sustained.get(family(s.fragment) or Family.WMMA, 0.3)
     if not s.uses_wgmma:
         rate *= min(1, s.workers * resident(p, s, gpu) / TENSOR_CORES)
     elif s.workers * resident(p, s, gpu) == 1:
         rate *= ALONE
-    return s.block[0] * s.block[1] * depth(p, s) / rate
+    beside = s.uses_wgmma and s.ping_pong == 1 and s.block[0] > s.warp[0]
+    needed = 1 - p.missing / 2 if beside else 1
+    return s.block[0] * s.block[1] * depth(p, s) * needed / rate
 
 
 def shared_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
@@ -211,7 +214,9 @@ def l2_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     asked = sum(part * requests(p, s, index) for index, part in enumerate(parts))
     line = max(REQUEST, busy(p, s, gpu) * LINE / gpu.l2_rate)
     cycles = depth(p, s) * max(moved / port(p, s, gpu), line * asked)
-    return cycles * (1 if not p.scattered else IN_ORDER if s.raster_matrices > 1 else CHOSEN)
+    # where each matrix is one tile, data say their order, too
+    ordered = s.raster_matrices > 1 or s.tiles(p.m, p.n) == s.cluster
+    return cycles * (1 if not p.scattered else IN_ORDER if ordered else CHOSEN)
 
 
 def port(p: Problem, s: Schedule, gpu: Gpu) -> float:
@@ -255,10 +260,14 @@ def front_cycles(p: Problem, s: Schedule, gpu: Gpu, tile: float) -> float:
 
 
 def leaves_room(p: Problem, s: Schedule, gpu: Gpu) -> bool:
-    """Whether a small block of another kernel may run on each multiprocessor beside those of a schedule."""
+    """Whether a small block of another kernel runs well on each multiprocessor beside those of a schedule.
+
+    Beside warpgroups that take turns it costs nearly as much as in front of them: measured.
+    """
     needed = resources(s, p.operand_bytes, p.along_k, p.result_bytes, products=p.products, beside=p.beside)
     shared = needed.shared_bytes + 1024 + FRONT_SHARED
-    return s.warp_specialised and needed.accumulators <= MOST_SUMS and shared <= gpu.shared
+    together = s.warp_specialised and s.ping_pong == 1
+    return together and needed.accumulators <= MOST_SUMS and shared <= gpu.shared
 
 
 @of_one_schedule

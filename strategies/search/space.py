@@ -31,9 +31,9 @@ from strategies.matmul.constraints import (
     resources,
     shared_bytes,
 )
-from strategies.matmul.schedule import Schedule
+from strategies.matmul.schedule import PROMOTED, Schedule
 from strategies.registry import catalogue, find, show_value
-from strategies.search.cost import Cost, cost, least, sharing
+from strategies.search.cost import Cost, cost, least, memory_cycles, rounds, sharing, tensor_cycles
 from strategies.search.hardware import Gpu
 from strategies.search.problem import Problem
 
@@ -106,6 +106,7 @@ DEPTHS = (128, 256)  # bytes of a step along k, the longer only where so many ST
 DEEPEST, STAGES = 8, 6
 FINER = 64  # columns of the tiles behind whole waves
 RASTER_MATRICES = range(12, 7, -1)  # how many matrices have tiles in raster order, the most first
+MORE = 256  # bytes that are brought into the L2 cache at once, where memory takes longest; measured
 FEW = 3  # products with the same matrix: of more, other products are between those of a column; measured
 LARGE, LARGEST = 3, 4  # times as many elements have the others, and those in raster order
 SLOW = 1.3  # times the cost of the best
@@ -145,9 +146,18 @@ def warpgroups_of(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
                     s, stages=stages, raster_group=group, split_k=blocks, cluster=cluster,
                     persistent_blocks=there if many else 0, swap_operands=p.swapped,
                 )  # fmt: skip
+                if not (many and p.scattered):
+                    yield one
+                    continue
+                one = changed(one, promoted=promotion(p, one, gpu))
                 yield one
-                if many and p.scattered:
-                    yield from whole_waves(p, one)
+                yield from whole_waves(p, one)
+
+
+def promotion(p: Problem, s: Schedule, gpu: Gpu) -> int:
+    """Bytes into the L2 cache at once: more where data choose matrices, and memory takes longest."""
+    longest = rounds(p, s, gpu) * tensor_cycles(p, s, gpu)
+    return MORE if memory_cycles(p, s, gpu) > longest else PROMOTED
 
 
 def whole_waves(p: Problem, s: Schedule) -> Iterator[Schedule]:

@@ -83,6 +83,8 @@ def test_a_product_waits_behind_its_first_tiles(name: str, sizes: tuple[int, int
     assert "await" not in load and compute.count("await_previous_grid();") == 1
     assert last.source.count("await_previous_grid();") == 1
     assert compute.index("wgmma<") < compute.index("await_previous_grid();") < compute.index("value[")
+    # numbers of rows are read while the last products are under way
+    assert compute.index("value[") < compute.index("wgmma_wait<0>")
     assert "start_next_grid();" in front.source and "await" not in front.source
     assert re.search(r"Awaited<const float> value\b", last.source)
     assert "Awaited<const half>" not in last.source

@@ -414,15 +414,24 @@ def weighted(m: Nat, n: Nat, k: Nat)(X: m.k.f16, V: n.k.f16): m.n.f16 =
     let z = e |> sum in
     let p = e |> map(x => f16(x / z)) in
     V |> map(col => f16(dot16(p, col))))
+// a layer for rows of arrays in arrays of matrices
+def layer(m: Nat, n: Nat, k: Nat)(X: 2.3.m.k.f16, W: n.k.f16, R: 2.3.m.n.f16): 2.3.m.n.f16 =
+  zip(X)(R) |> map((x, r) => zip(x)(r) |> map((x, r) => zip(x)(r) |> map((x, r) =>
+    zip(W)(r) |> map((w, r) => f16(dot16(x, w) + f32(r))))))
 
 def extremes(m: Nat, n: Nat, k: Nat)(X: k.f32) = (X |> minimum, X |> maximum)
 def sumOfMaxima(m: Nat, n: Nat, k: Nat)(X: m.k.f32): f32 = X |> map(maximum) |> sum
 def scaled(m: Nat, n: Nat, k: Nat)(X: m.k.f32): m.k.f32 =
   let top = X |> map(maximum) |> maximum in X |> map2D(x => x / top)
+// each thread reduces for one element: nothing is cut
+def counts(m: Nat, n: Nat, k: Nat)(x: k.i32): 5.i32 =
+  generate((b: Idx[5]) => x |> map(v => select(v == indexToInt(b), 1, 0)) |> reduce(+, 0))
 """
 KERNELS = {
+    "counts": ["default"],
     "residual": ["rows", "tensor_core"],
     "weighted": ["rows", "tensor_core"],
+    "layer": ["tensor_core", "elementwise"],
     "extremes": ["reduction", "reduction"],
     "sumOfMaxima": ["reduction", "reduction"],
     "scaled": ["reduction", "reduction", "elementwise"],

@@ -16,12 +16,12 @@ import pytest
 from rewrites.result import Failure
 from rise.expr import Identifier
 from rise.types import F32
-from strategies.matmul.schedule import Schedule
+from strategies.matmul.schedule import WITHOUT_REST, Schedule
 from strategies.registry import find
 from strategies.search import cost as c
 from strategies.search.hardware import A100, H200, T4, Gpu
 from strategies.search.problem import Problem
-from strategies.search.space import FEW, Point, Ranked, points, ranked, refusal, varied
+from strategies.search.space import FEW, Point, Ranked, best_first, points, ranked, refusal, varied
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 MEASURED = RESULTS / "schedules-h200.csv"
@@ -159,6 +159,30 @@ def test_of_groups_and_sums_the_first_is_among_the_best() -> None:
     assert len(losses) == 14 and max(losses) < 1.06
     assert sum(map(log, losses)) < 0.01 * len(losses)
     assert losses[0] == 1
+
+
+@pytest.mark.parametrize(("groups", "promoted"), [(8, 128), (64, 256)])
+@pytest.mark.parametrize(("n", "k"), [(4096, 7168), (7168, 2048)])
+def test_of_tiles_in_an_order_of_data_those_measured_to_be_quickest_are_first(
+    groups: int, promoted: int, n: int, k: int
+) -> None:
+    """Larger transfers into the cache only where memory takes longest (groups-ordered-h100.md)."""
+    rows = 64 + groups // 2
+    p = Problem(
+        128, 256, k, batch=rows * n // 256, result_bytes=2, along_k=(True, True), operand="bf16",
+        scattered=True, input_bytes=2 * k * (8192 + groups * n), missing=1 - 64 / rows,
+    )  # fmt: skip
+    s = next(iter(best_first("tensor_core", p, H200))).point.schedule
+    assert (s.block, s.cluster, s.ping_pong, s.promoted) == ((128, 256, 64), 1, 1, promoted)
+    assert s.persistent_blocks == 132 and s.rest == WITHOUT_REST and s.epilogue == "rows"
+
+
+def test_of_rows_that_are_missing_warpgroups_multiply_half() -> None:
+    p, s = Problem(128, 256, 512, scattered=True), tile(128, 256, persistent_blocks=132)
+    missing = replace(p, missing=0.5)
+    assert c.tensor_cycles(missing, s, H200) == pytest.approx(0.75 * c.tensor_cycles(p, s, H200))
+    alone = replace(s, block=(64, 256, 64))
+    assert c.tensor_cycles(missing, alone, H200) == c.tensor_cycles(p, alone, H200)
 
 
 def test_where_data_count_tiles_all_numbers_of_them_are_as_likely() -> None:
