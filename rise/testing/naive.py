@@ -199,7 +199,7 @@ PATTERNS: Mapping[str, Callable[..., Value]] = {
     "tensorMatMulAdd": _product,
     # where a value lives is no part of it
     **dict.fromkeys(
-        "id toMem copyThreads copyAsync bulkCopy bulkCopyRoleSplit bulkStore skewed inTurn"
+        "id toMem copyThreads copyAsync bulkCopy bulkCopyRoleSplit bulkStore promoted skewed inTurn"
         " asFragment asMatrix asColumn".split(),
         _identity,
     ),

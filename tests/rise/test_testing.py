@@ -111,7 +111,7 @@ def test_a_text_has_definitions_that_check(text: str) -> None:
 def test_later_definitions_call_earlier_ones() -> None:
     seen = Counter[str]()
 
-    @settings(max_examples=90, derandomize=True, phases=[Phase.generate])
+    @settings(max_examples=120, derandomize=True, phases=[Phase.generate])
     @given(program_texts())
     def look(text: str) -> None:
         definitions = check_text(text).definitions.values()
