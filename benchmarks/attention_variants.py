@@ -12,8 +12,11 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
+import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 from typing import Any
 
@@ -87,10 +90,27 @@ OF_MODIFIED: Mapping[int, tuple[Mapping[str, Any], ...]] = {
         shape(128, 128, **TWO, **IN_TURN),
     ),
 }
+EDITED = bool(os.environ.get("EDITED"))
 MODIFICATIONS = ("softcap", "alibi", "window")
 
 
+def edited(name: str, dim: int) -> tuple[Mapping[str, Any], ...]:
+    """The schedules that `auto` takes, with the kernel's text as it is, and changed."""
+    whole = shape(192, 128) if name == "causalHeads" else shape(192, 128, **TWO)
+    apart = ("both apart", "scores apart") if name == "softcap" else ()
+    in_steps = ("powers apart", *apart, "divided", "fences")
+    found: list[tuple[Mapping[str, Any], tuple[str, ...]]] = [
+        (shape(128, 128, **TWO, **SKEWED), ("early", "powers apart", *apart)),
+        (shape(128, 128, **TWO, **IN_TURN), ("early", "powers apart", *apart)),
+    ]
+    if dim == 64:
+        found.insert(0, (whole, in_steps))
+    return ({}, *(m for s, edits in found for m in (s, *({**s, "edit": edit} for edit in edits))))
+
+
 def variants(name: str, dim: int) -> tuple[Mapping[str, Any], ...]:
+    if EDITED:
+        return edited(name, dim)
     return (OF_MODIFIED if name in MODIFICATIONS else VARIANTS)[dim]
 
 
@@ -98,8 +118,45 @@ def sizes_of(dim: int, length: int) -> dict[str, int]:
     return {"b": max(TOKENS // length, 1), "h": WIDTH // dim, "m": length, "n": length, "d": dim, "e": dim}
 
 
+BARRIER = "named_barrier(threadIdx.x / 128 + 1, 128);\n"
+
+
+def divided(text: str) -> str:
+    return text.replace("(-INFINITY)", "(-1.0f / 0.0f)")
+
+
+def fenced(text: str) -> str:
+    return text.replace("pin_registers(", "wgmma_fence(")
+
+
+def early(text: str) -> str:
+    return re.sub(r" +named_barrier\([^\n]*\n(?= +wgmma_wait<)", "", text)
+
+
+def scores_apart(text: str) -> str:
+    return re.sub(r"(= \(-reciprocal\(\(1.0f [^\n]*\n +\}\n)", r"\1" + BARRIER, text)
+
+
+def powers_apart(text: str) -> str:
+    loop = r"( +#pragma unroll\n[^\n]*num_elements[^\n]*\n +c_fragment\w*\.x\[\w+\] = power_of_two\(\(\()"
+    return re.sub(loop, BARRIER + r"\1", text)
+
+
+EDITS: Mapping[str, Callable[[str], str]] = {
+    "": lambda text: text,
+    "divided": divided,
+    "fences": fenced,
+    "early": early,
+    "scores apart": scores_apart,
+    "powers apart": powers_apart,
+    "both apart": lambda text: powers_apart(scores_apart(text)),
+}
+
+
 def made(name: str, dim: int, length: int, parameters: Mapping[str, Any]) -> HostProgram | str:
     """The compiled program, or why there is none."""
+    edit = EDITS[parameters.get("edit", "")]
+    parameters = {key: value for key, value in parameters.items() if key != "edit"}
     try:
         program = check_text(MODIFIED)[name] if name in MODIFICATIONS else load(PROGRAMS)[name]
         compiled = codegen.compile(
@@ -112,7 +169,8 @@ def made(name: str, dim: int, length: int, parameters: Mapping[str, Any]) -> Hos
         )
     except RiseError as error:
         return f"{error.code} {error.message}".splitlines()[0]
-    return compiled.program
+    kernels = tuple(replace(kernel, source=edit(kernel.source)) for kernel in compiled.program.kernels)
+    return replace(compiled.program, kernels=kernels)
 
 
 def label(parameters: Mapping[str, Any]) -> str:
@@ -122,6 +180,7 @@ def label(parameters: Mapping[str, Any]) -> str:
     switches = [k for k in ("blocks", "ahead", "skewed", "turns") if parameters.get(k)]
     words = [f"ahead {parameters['ahead']}" if k == "ahead" else WORDS.get(k, k) for k in switches]
     lanes = [] if parameters.get("bulk_stores", True) else ["by lanes"]
+    lanes += [parameters["edit"]] if "edit" in parameters else []
     return ", ".join([f"{rows} × {columns}", *words, *lanes])
 
 

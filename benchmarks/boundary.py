@@ -82,10 +82,10 @@ def called(kernel: Callable[..., Any], operands: Sequence[tuple[Any, Any]], out:
     kernel(*operands[number % len(operands)], out=out)
 
 
-def times(torch: Any, graphs: dict[str, Any]) -> dict[str, float]:
+def times(torch: Any, graphs: dict[str, Any], rounds: int = ROUNDS) -> dict[str, float]:
     """Microseconds of a call, the median over rounds in which the variants take turns."""
     seen: dict[str, list[float]] = {name: [] for name in graphs}
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for name, graph in graphs.items():
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             graph.replay()

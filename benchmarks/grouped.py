@@ -1,6 +1,6 @@
 """Products of groups of rows through `auto`, beside torch, in one process.
 
-    python benchmarks/grouped.py [--out FOLDER] [--rows 8192] [--groups 8 64] [--tile 128] [--seed 0]
+    python benchmarks/grouped.py [--out FOLDER] [--rows 8192] [--groups 8 64] [--seed 0] [--tile H W B P]
     python benchmarks/grouped.py --set block=128,256,64 warp=64,256 fragment=64,256,16 epilogue=rows …
     python benchmarks/grouped.py --check
 
@@ -43,6 +43,8 @@ from strategies.registry import find
 
 SIZES = ((4096, 7168), (7168, 2048))  # n, k
 CHECKED = ((512, 1024), (520, 200))
+HEIGHT, WIDTH, BAND, WORKERS = 128, 256, 16, 132  # of tiles
+LONG_GROUPS, LONG_SUMS = 512, 4096  # rows, and products of a sum
 TURNS = 3
 NAMES = ("ours", "products", "grouped", "loop", "one", "memory")
 HEADER = """\
@@ -51,6 +53,7 @@ HEADER = """\
 
 Settings = Mapping[str, str]
 NONE: Settings = {}
+Tile = tuple[int, int, int, int]  # rows and columns, how many are a band, how many are computed at a time
 Offsets = np.ndarray[Any, np.dtype[np.int32]]
 
 
@@ -86,11 +89,13 @@ class Grouped:
     products: Callable[..., Any]
 
     @classmethod
-    def of(cls, rows: int, groups: int, n: int, k: int, tile: int, settings: Settings = NONE) -> Grouped:
-        sizes = {"t": -(-rows // tile) + groups, "h": tile, "r": rows, "g": groups}
+    def of(cls, rows: int, groups: int, n: int, k: int, tile: Tile, settings: Settings = NONE) -> Grouped:
+        height, width = tile[0], tile[1] if n % tile[1] == 0 else n
+        order = dict(zip("bp", tile[2:], strict=True))
+        sizes = tiles(rows, groups, height, n // width)
         program = rise.load(shipped("examples/groups.rise"))
-        tables = codegen.compile(program.tables, sizes=sizes, backend="cuda")
-        sizes = {**sizes, "n": n, "k": k}
+        tables = codegen.compile(program.tables, sizes={**sizes, **order}, backend="cuda")
+        sizes = {**sizes, "w": width, "k": k}
         chosen = (find("tensor_core").make(settings),) if settings else ()
         products = codegen.compile(program.groupedProducts, *chosen, sizes=sizes, backend="cuda")
         return cls(sizes, tables, products)
@@ -98,6 +103,18 @@ class Grouped:
     def __call__(self, x: Any, w: Any, offsets: Any, out: Any) -> None:
         (tiles, count), owners = self.tables(offsets)
         self.products(x, w, tiles, count, owners, out=out)
+
+
+def tile_of(rows: int, groups: int, n: int, k: int) -> Tile:
+    """What is quickest on an H100: bands of tiles; where groups and sums are long, rows of tiles in turn."""
+    if rows >= groups * LONG_GROUPS and k >= LONG_SUMS:
+        return HEIGHT, n, 1, 1
+    return HEIGHT, WIDTH, BAND, WORKERS
+
+
+def tiles(rows: int, groups: int, height: int, columns: int) -> dict[str, int]:
+    """The sizes of tables: tiles of so many rows, each with so many blocks of columns."""
+    return {"t": -(-rows // height) + groups, "h": height, "c": columns, "r": rows, "g": groups}
 
 
 def drawn(rows: int, groups: int, seed: int) -> Offsets:
@@ -126,10 +143,11 @@ def check(torch: Any, x: Any, w: Any, offsets: Sequence[int], result: Any) -> No
             raise SystemExit(f"wrong in group {group}: {error} of what rounding allows")
 
 
-def check_exactly(torch: Any, tile: int, seed: int, settings: Settings = NONE) -> None:
+def check_exactly(torch: Any, tile: Tile, seed: int, settings: Settings = NONE) -> None:
     """Groups of many kinds, with whole numbers: the sums are exact, and rounded once."""
-    many = [0, 1, tile - 1, tile, tile + 1, 0, 2 * tile + 7, 3]
-    kinds = [[1], [0, 0, 1], [tile], [tile - 1, tile + 1], many, [*range(64)], [1000, 0, 0, 0]]
+    h = tile[0]
+    many = [0, 1, h - 1, h, h + 1, 0, 2 * h + 7, 3, h // 2, h // 2 + 1]
+    kinds = [[1], [0, 0, 1], [h], [h - 1, h + 1], many, [*range(64)], [1000, 0, 0, 0], [65 * h, 1, 1, 1, h]]
     for sizes in kinds:
         for n, k in CHECKED:
             offsets = starts(sizes)
@@ -147,22 +165,29 @@ def check_exactly(torch: Any, tile: int, seed: int, settings: Settings = NONE) -
 
 def contradict(torch: Any, grouped: Grouped, x: Any, w: Any, out: Any, seed: int) -> None:
     """Any numbers as tables: a row is that of the tile that owns it, if it belongs there, or not written."""
-    t, h, r, g = (grouped.sizes[name] for name in "thrg")
-    draw = np.random.default_rng(seed)
-    groups, first, count = draw.integers(0, g, t), draw.integers(0, r + 1, t), int(draw.integers(0, t + 1))
-    owners = draw.integers(0, t * h, r)
-    owners[::2] = right(draw, first, np.arange(0, r, 2), h)
-    tiles = (on_gpu(torch, groups), on_gpu(torch, first))
+    t, h, c, r, g = (grouped.sizes[name] for name in "thcrg")
+    draw, there = np.random.default_rng(seed), t * c
+    blocks, first, count = (
+        draw.integers(0, g * c, there),
+        draw.integers(0, r + 1, there),
+        int(draw.integers(there + 1)),
+    )
+    rows, owners = draw.integers(0, h + 1, there), draw.integers(0, there * h, r * c)
+    owners[::2] = right(draw, first, np.arange(0, r * c, 2) % r, h)
+    tiles = (on_gpu(torch, blocks), (on_gpu(torch, first), on_gpu(torch, rows)))
     out.fill_(math.nan)
     grouped.products(x, w, tiles, on_gpu(torch, np.array([count])), on_gpu(torch, owners), out=out)
     tile, inside = owners // h, owners % h
-    row = np.minimum(first[tile] + inside, r - 1)
-    written = (tile < count) & (row == np.arange(r))
+    place = blocks[tile] % c * r + np.minimum(first[tile] + inside, r - 1)
+    computed = torch.isfinite(out.reshape(r, c, -1).swapaxes(0, 1).reshape(r * c, -1)).all(1).cpu().numpy()
+    # what is not the group's is not computed, or as any other row
+    written = (tile < count) & (place == np.arange(r * c)) & ((inside < rows[tile]) | computed)
     of_x = torch.cat([x, torch.zeros_like(x[:1]).expand(h, -1)])[first[tile] + inside]
-    expected = torch.full_like(out, math.nan)
-    for group in range(g):
-        mine = torch.as_tensor(written & (groups[tile] == group), device="cuda")
-        expected[mine] = (of_x[mine].double() @ w[group].double().t()).to(torch.bfloat16)
+    expected = torch.full_like(out, math.nan).reshape(r * c, -1)
+    for block, columns in enumerate(w.reshape(g * c, -1, w.shape[2])):
+        mine = torch.as_tensor(written & (blocks[tile] == block), device="cuda")
+        expected[mine] = (of_x[mine].double() @ columns.double().t()).to(torch.bfloat16)
+    expected = expected.reshape(c, r, -1).swapaxes(0, 1).reshape(out.shape)
     if not torch.equal(torch.nan_to_num(out, nan=12345.0), torch.nan_to_num(expected, nan=12345.0)):
         raise SystemExit(f"wrong: tables that contradict each other, {dict(grouped.sizes)}")
 
@@ -186,10 +211,11 @@ def whole(torch: Any, shape: tuple[int, ...], seed: int) -> Any:
 
 
 def measured(
-    torch: Any, rows: int, groups: int, n: int, k: int, tile: int, seed: int, settings: Settings
+    torch: Any, rows: int, groups: int, n: int, k: int, tile: Tile | None, seed: int, settings: Settings
 ) -> Line:
     offsets = drawn(rows, groups, seed)
     ends = offsets.tolist()
+    tile = tile or tile_of(rows, groups, n, k)
     grouped = Grouped.of(rows, groups, n, k, tile, settings)
     x = torch.randn((rows, k), device="cuda", dtype=torch.bfloat16)
     w = torch.randn((groups, n, k), device="cuda", dtype=torch.bfloat16)
@@ -218,7 +244,7 @@ def measured(
     turns = [{name: median_ms(torch, launch) for name, launch in variants.items()} for _ in range(TURNS)]
     times = {**dict.fromkeys(NAMES, math.nan), **{name: min(t[name] for t in turns) for name in variants}}
     times["memory"] *= (x.numel() + w.numel() + out.numel()) / (2 * w.numel())
-    return Line(groups, n, k, rows, int((-(-np.diff(offsets) // tile)).sum()), times)
+    return Line(groups, n, k, rows, int((-(-np.diff(offsets) // tile[0])).sum()), times)
 
 
 def main() -> None:
@@ -229,18 +255,22 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="time nothing: exact results, for many groups")
     parser.add_argument("--rows", type=int, default=8192)
     parser.add_argument("--groups", type=int, nargs="+", default=[8, 64])
-    parser.add_argument("--tile", type=int, default=128, help="rows of a tile")
+    parser.add_argument(
+        "--tile", type=int, nargs=4, metavar=("H", "W", "B", "P"),
+        help="rows and columns of a tile, how many are a band, and how many are computed at a time",
+    )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="of `tensor_core`")
     given = parser.parse_args()
     settings: Settings = dict(setting.split("=", 1) for setting in given.set)
+    tile: Tile | None = tuple(given.tile) if given.tile else None
     if given.check:
-        check_exactly(torch, given.tile, given.seed, settings)
+        check_exactly(torch, tile or (HEIGHT, WIDTH, BAND, WORKERS), given.seed, settings)
         return
     lines = []
     for groups in given.groups:
         for n, k in SIZES:
-            lines.append(measured(torch, given.rows, groups, n, k, given.tile, given.seed, settings))
+            lines.append(measured(torch, given.rows, groups, n, k, tile, given.seed, settings))
             print(lines[-1], flush=True)
     gpu = torch.cuda.get_device_name()
     title = f"# Products of groups of {given.rows} rows, bf16, seed {given.seed}, {gpu}"

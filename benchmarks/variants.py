@@ -1,10 +1,11 @@
 """Several schedules of one product each, beside what users would call, in one process.
 
-    python benchmarks/variants.py [--out FOLDER] [--jobs 12] [--check] [--promoted 256] FILE
+    python benchmarks/variants.py [--out FOLDER] [--jobs 12] [--check] FILE
 
 A line of the file is what is computed, and with which schedule:
 
-    groups 8 4096 7168 128 | tensor_core block=128,256,64 …   g, n, k, rows of a tile; 8192 rows in bf16
+    groups 8 4096 7168 128 512 8 66 | tensor_core block=…     g, n, k; 8192 rows in bf16. Of a tile the rows
+                                                               and columns, tiles of a band, tiles at a time
     tiled 8 4096 7168 128 | auto                               of groups of as many whole tiles
     batch 128 f16 | batch rows=32                              n, the type of results; 300 MB in all
     accumulated 8192 | tensor_core block=128,128,32 …          AB + C, sums and C in f32, m = n = k
@@ -12,8 +13,7 @@ A line of the file is what is computed, and with which schedule:
 
 Other processes derive and compile all of them before the first is timed. Each result is compared with
 products in f64, in memory that was filled with NaN. The schedules of one product take turns with the others:
-the best of three medians counts. With `--check` kernels are compiled, for `sm_90a`, and nothing runs. With
-`--promoted` the copying unit brings so many bytes into the L2 cache at once, where it takes 128 otherwise.
+the best of three medians counts. With `--check` kernels are compiled, for `sm_90a`, and nothing runs.
 """
 
 from __future__ import annotations
@@ -34,13 +34,11 @@ from timing import median_ms, write
 import codegen
 import rise
 from codegen.host.program import HostProgram
-from codegen.ir import tensor_maps
 from rise.errors import RiseError
 from rise.shipped import shipped
 from strategies.registry import find
 
 ROWS, BYTES, TURNS = 8192, 300_000_000, 3
-PROMOTIONS = {128: 2, 256: 3}  # as the driver numbers them
 Case = tuple[str, ...]
 Lines = Sequence[tuple[Case, str]]
 Launch = Callable[[], Any]
@@ -66,6 +64,16 @@ def built(case: Case, schedule: str) -> HostProgram | str:
         return f"{error.code} {error.message}"
 
 
+def tables_of(case: Case) -> HostProgram | None:
+    """The tables of groups, in an order of tiles."""
+    if case[0] != "groups":
+        return None
+    program = rise.load(shipped("examples/groups.rise"))
+    sizes = {name: size for name, size in sizes_of(case).items() if name in "thcrg"}
+    sizes |= {"b": int(case[6]), "p": int(case[7])}
+    return codegen.compile(program.tables, sizes=sizes, target="sm_90a").program
+
+
 def definition(case: Case) -> Any:
     match case:
         case "groups", *_:
@@ -80,9 +88,8 @@ def definition(case: Case) -> Any:
 
 def sizes_of(case: Case) -> dict[str, int]:
     match case:
-        case "groups", g, n, k, h:
-            tiles = -(-ROWS // int(h)) + int(g)
-            return {"t": tiles, "h": int(h), "r": ROWS, "g": int(g), "n": int(n), "k": int(k)}
+        case "groups", g, n, k, h, w, *_:
+            return {**grouped.tiles(ROWS, int(g), int(h), int(n) // int(w)), "w": int(w), "k": int(k)}
         case "tiled", g, n, k, h:
             return {"t": ROWS // int(h), "h": int(h), "n": int(n), "k": int(k), "g": int(g)}
         case "batch", n, result:
@@ -100,21 +107,20 @@ class Setting:
     moved: in ms by the name of another launch, the factor that makes of it what is compared
     """
 
-    def __init__(self, torch: Any, case: Case) -> None:
-        self.torch, self.sizes = torch, sizes_of(case)
+    def __init__(self, torch: Any, case: Case, tables: Any) -> None:
+        self.torch, self.sizes, self.tables = torch, sizes_of(case), tables
         self.others: dict[str, Launch] = {}
         self.factor: dict[str, float] = {}
         getattr(self, case[0])(*case[1:])
 
-    def groups(self, *_: str) -> None:
-        torch, (t, h, r, g, n, k) = self.torch, self.sizes.values()
+    def groups(self, *case: str) -> None:
+        torch, n = self.torch, int(case[1])
+        r, g, k = (self.sizes[name] for name in "rgk")
         offsets = grouped.drawn(r, g, 0)
         x = torch.randn((r, k), device="cuda", dtype=torch.bfloat16)
         w = torch.randn((g, n, k), device="cuda", dtype=torch.bfloat16)
         where = torch.as_tensor(offsets, device="cuda")
-        program = rise.load(shipped("examples/groups.rise"))
-        tables = codegen.compile(program.tables, sizes={"t": t, "h": h, "r": r, "g": g}, backend="cuda")
-        (tiles, count), owners = tables(where)
+        (tiles, count), owners = codegen.compile(self.tables, backend="cuda")(where)
         self.inputs: tuple[Any, ...] = (x, w, tiles, count, owners)
         self.of_rows(x, w, where)
 
@@ -172,9 +178,11 @@ class Setting:
         self.check = check
 
 
-def measured(torch: Any, case: Case, kernels: Mapping[str, HostProgram | str]) -> list[str]:
+def measured(
+    torch: Any, case: Case, tables: HostProgram | None, kernels: Mapping[str, HostProgram | str]
+) -> list[str]:
     """The lines of a case: each schedule's time, and that of the others over it."""
-    setting = Setting(torch, case)
+    setting = Setting(torch, case, tables)
     launches: dict[str, Launch] = {}
     for schedule, kernel in kernels.items():
         if isinstance(kernel, str):
@@ -203,21 +211,24 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="a folder for the tables")
     parser.add_argument("--jobs", type=int, default=12, help="processes that compile")
     parser.add_argument("--check", action="store_true", help="compile, and run nothing")
-    parser.add_argument("--promoted", type=int, default=128, choices=PROMOTIONS, help="bytes into L2 at once")
     given = parser.parse_args()
-    tensor_maps.PROMOTE_L2_128 = PROMOTIONS[given.promoted]
     lines = read(given.file.read_text(encoding="utf-8"))
     with ProcessPoolExecutor(given.jobs, get_context("spawn")) as pool:
-        kernels = dict(zip(lines, pool.map(built, *zip(*lines, strict=True)), strict=True))
+        made = pool.map(built, *zip(*lines, strict=True))
+        cases = list(dict.fromkeys(case for case, _ in lines))
+        tables = dict(zip(cases, pool.map(tables_of, cases), strict=True))
+        kernels = dict(zip(lines, made, strict=True))
     if given.check:
         for (case, schedule), kernel in kernels.items():
             print(" ".join(case), "|", schedule, "|", kernel if isinstance(kernel, str) else "compiled")
         return
     import torch
 
-    found = [f"# Variants, {given.promoted} bytes at once, {torch.cuda.get_device_name()}"]
+    found = [f"# Variants, {torch.cuda.get_device_name()}"]
     for case, each in groupby(lines, key=lambda line: line[0]):
-        found += measured(torch, case, {schedule: kernels[case, schedule] for _, schedule in each})
+        found += measured(
+            torch, case, tables[case], {schedule: kernels[case, schedule] for _, schedule in each}
+        )
         torch.cuda.empty_cache()
     write(given.out, "variants.md", "\n".join([*found, ""]))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
-from inspect import Parameter, Signature
+from inspect import Parameter, Signature, isfunction
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from codegen.execute import available_backend, checked_inputs, poisoned, result_of, run_emulated
@@ -82,6 +82,7 @@ def compile(
 
     Raises TranslationError, StrategyError, UsageError as the stages do; CompilationError R0832 for spills.
     """
+    _check_arguments(program, strategy, sizes, spills)
     chosen = backend or available_backend()
     if chosen not in ("cuda", "emulate"):
         found = f"`{chosen}`" if chosen else "neither a GPU nor a C++ compiler here"
@@ -171,6 +172,30 @@ def for_all_sizes(
 
 
 ALIGNED, EMPTY = "aligned", "empty"
+
+
+def _check_arguments(program: Any, strategy: Any, sizes: Any, spills: Any) -> None:
+    """R0022 for what is no program, no strategy, no sizes, or no choice."""
+    if not isinstance(program, Program):
+        hint = "`rise.load(file).name`, `rise.parse(text).name` and `rise.define` give definitions"
+        raise UsageError("R0022", f"a definition is compiled, not {shown(program)}", None, hint)
+    if strategy is not None and not callable(strategy):
+        hint = "import it and call it: `from strategies.matmul.tensor_core import tensor_core`"
+        raise UsageError("R0022", f"{shown(strategy)} is not a strategy", None, hint)
+    if isfunction(strategy) and _needs_nothing(strategy):
+        name = strategy.__name__
+        raise UsageError("R0022", f"`{name}` makes strategies, and is none", None, f"call it: `{name}()`")
+    if sizes is not None and not isinstance(sizes, Mapping):
+        message = f"sizes are a mapping from names to numbers, not {shown(sizes)}"
+        raise UsageError("R0022", message, None, '`sizes={"m": 64}` gives each a name')
+    if spills not in ("refuse", "allow"):
+        raise UsageError("R0022", f"spills are `refuse` or `allow`, not {shown(spills)}")
+
+
+def _needs_nothing(function: Callable[..., Any]) -> bool:
+    """Whether a function can be called without arguments: one of a term cannot."""
+    parameters = Signature.from_callable(function).parameters.values()
+    return all(p.default is not p.empty or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 def _assembled(strategy: Strategy, given: OpenProgram, name: str) -> HostProgram:

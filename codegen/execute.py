@@ -30,6 +30,7 @@ from codegen.host.program import HostCall, HostProgram, Launching, Placed, alone
 from codegen.ir.identifiers import shown
 from codegen.ir.kernel import Kernel
 from codegen.ir.tensor_maps import TensorBuffer
+from codegen.passes.overlap import starts_next_at_once
 from rise.errors import LaunchError, UsageError
 from rise.progress import stepwise
 
@@ -102,25 +103,33 @@ def run_emulated(call: HostCall, outputs: Sequence[Any], inputs: Sequence[Part],
     memory |= {name: np.int64(number) for name, number in call.numbers.items()}
     unwritten = {v.name for v in call.outputs} | {p.name for p in call.temporaries}
     launches = stepwise("kernel", call.launches, len(call.launches))
+    ready: set[str] = set()
     for number, launching in enumerate(launches if len(call.launches) > 1 else call.launches):
         memory |= {p.name: _placed(p, workspace) for p in call.temporaries if p.temporary.first == number}
+        written = {v.name for v in launching.kernel.function.outputs}
         if not launching.is_empty:
-            _emulate(launching, memory, unwritten, seed)
-        unwritten -= {v.name for v in launching.kernel.function.outputs}
+            _emulate(launching, memory, unwritten, ready, seed)
+            ready = memory.keys() - written if starts_next_at_once(launching.kernel.function) else set()
+        unwritten -= written
 
 
-def _emulate(launching: Launching, memory: Mapping[str, Any], unwritten: set[str], seed: int) -> None:
+def _emulate(
+    launching: Launching, memory: Mapping[str, Any], unwritten: set[str], ready: set[str], seed: int
+) -> None:
     from codegen.emulation import emulator
 
     def argument(name: str) -> emulator.Argument:
         value = memory[name]
         if isinstance(value, np.ndarray):
-            return emulator.Buffer(shown(name), value, initialised=name not in unwritten)
+            return emulator.Buffer(shown(name), value, name not in unwritten, name in ready)
         return emulator.Scalar(shown(name), _number(value))
 
     kernel, launch = launching.kernel, launching.launch
     arguments = [argument(variable.name) for variable in launching.arguments]
-    arguments += [TensorBuffer(m.name, memory[m.buffer], m.map.at({})) for m in kernel.function.maps]
+    arguments += [
+        TensorBuffer(m.name, memory[m.buffer], m.map.at({}), ready=m.buffer in ready)
+        for m in kernel.function.maps
+    ]
     emulator.emulate(
         kernel.source,
         kernel.name,

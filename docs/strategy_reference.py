@@ -363,6 +363,10 @@ EXAMPLES = {
         f"in_inputs(products >> beside_in_bulk >> loaded_ahead({BULK}, slots=1, consumers=1))",
         RESIDUAL,
     ),
+    "promoted": (
+        f"in_inputs(products >> {GROUPS} >> stage({BULK}, slots=2) >> promoted(256))",
+        PRODUCT,
+    ),
     "specialise": (
         f"in_inputs(products >> {GROUPS} >> stage({BULK}, slots=2) >> specialise(2, consumers=1))",
         PRODUCT,
@@ -445,7 +449,7 @@ SECTIONS |= {
         " to_warps to_warpgroups by_itself"
     ),
     "Phases of products: memory": (
-        "stage copied loaded_ahead specialise direct_epilogue beside_in_bulk shared_epilogue rows_by_threads"
+        "stage copied loaded_ahead promoted specialise direct_epilogue beside_in_bulk shared_epilogue rows_by_threads"
     ),
     "Numbers that are rounded anyway": "by_reciprocals in_few_instructions tanh_of_scores",
     "Schedules of products": "by_warps hopper",

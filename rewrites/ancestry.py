@@ -8,9 +8,9 @@ a kernel leads to the map that it executes, and not to all of the program that s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
-from rise.expr import Apply, Expr, Lambda, Primitive, children, spine, subterms, with_children
+from rise.expr import Apply, Expr, Lambda, Primitive, children, map_children, spine, subterms
+from rise.frozen import changed
 from rise.source import Origin, place
 
 Path = tuple[int, ...]
@@ -50,7 +50,7 @@ def _pattern(call: Expr) -> str:
 def _same_variables(part: Expr, calls: Sequence[tuple[Path, Expr]], of_rule: frozenset[str]) -> Path | None:
     """The smallest call with all variables of the rule that the part has; none where it has none.
 
-    Of two calls beside each other that have them, neither is meant.
+    If two calls beside each other both have them, it is neither of the two.
     """
     variables = part.free & of_rule
     around = [path for path, call in calls if variables <= call.free]
@@ -78,8 +78,8 @@ def with_origin(new: Expr, old: Expr, origin: Origin) -> Expr:
     def go(part: Expr) -> Expr:
         if id(part) in kept:
             return part
-        part = with_children(part, tuple(map(go, children(part))))
-        return replace(part, origin=origin) if place(part.origin) is None else part
+        part = map_children(part, go)
+        return changed(part, origin=origin) if place(part.origin) is None else part
 
     return go(new)
 

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rewrites.elements import at, fresh, names
 from rewrites.folds import is_float, operation
 from rewrites.rule import computed
-from rewrites.scopes import Scope, Scoped
-from rewrites.typed import array_type
-from rise.expr import Expr, Lambda, Literal, apply, call
+from rewrites.scopes import Scope, Scoped, over_rows
+from rise.expr import Expr, Literal, apply, call
 from rise.types import I32, Index, Scalar
 
 EXACT = 2**24  # whole numbers up to it are floats of 32 bits
@@ -67,11 +65,8 @@ class _Parts:
         return (left, right) if on_left else (right, left)
 
 
-@dataclass
 class _Apart(Scoped):
     """Converts the operands of a difference, or a sum, of numbers."""
-
-    changed: bool = False
 
     def here(self, term: Expr, scope: Scope) -> Expr | None:
         made = None
@@ -124,13 +119,4 @@ def _is_wide(term: Expr) -> bool:
     head=("map", 2),
 )
 def NUMBERS_APART(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
-    match call(term):
-        case "map", head, [Lambda(x, body), xs]:
-            pass
-        case _:
-            return "expected a map over rows"
-    taken = names(term)
-    row = fresh("row", Index(array_type(xs).size), taken)
-    apart = _Apart(term, taken)
-    made = apart.go(body, Scope({x.name: at(row, xs)}, row))
-    return apply(head, Lambda(x, made), xs, origin=term.origin) if apart.changed else NONE
+    return over_rows(term, _Apart, NONE)

@@ -126,6 +126,13 @@ LET_MAP = rule(
     "let >> *g", "(let y = x in f(y)) |> map(g)", "let y = x in f(y) |> map(g)", meaning="Names outermost."
 )
 
+LET_IN_LET = rule(
+    "let, in the value of the next",
+    "let x = a in let y = f(x) in g(y)",
+    "let y = (let x = a in f(x)) in g(y)",
+    meaning="A name that only the next named value uses is a part of that value.",
+)
+
 MAP_LET = rule(
     "*(let), as a map before",
     "xs |> map(fun(x => let y = f(x) in g(y)))",

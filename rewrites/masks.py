@@ -24,7 +24,6 @@ from rewrites.elements import (
     NotPointwise,
     all_zipped,
     are_numbers,
-    at,
     fresh,
     generated,
     mapped,
@@ -37,7 +36,7 @@ from rewrites.elements import (
 from rewrites.folds import factors, is_lowest, is_positive, product_of
 from rewrites.match import project
 from rewrites.rule import computed
-from rewrites.scopes import Scope, Scoped
+from rewrites.scopes import Scope, Scoped, over_rows
 from rewrites.typed import array_type, instance
 from rise.expr import (
     Expr,
@@ -216,7 +215,6 @@ class _Masks(Scoped):
     """Adds to masks what they imply of whole blocks of so many columns."""
 
     columns: Nat
-    changed: bool = False
 
     def here(self, term: Expr, scope: Scope) -> Expr | None:
         match call(term):
@@ -241,8 +239,8 @@ class _Masks(Scoped):
     def of_blocks(self, condition: Expr, j: Expr, scope: Scope, some: bool) -> Expr | None:
         """Whether a condition may hold in a block of columns for some rows of the tile, or does for all.
 
-        Of conditions that hold together, those that nothing is known of may; of two one of which holds, the
-        one that something is known of may be what holds for all.
+        Of `a && b`, a condition that nothing is known of may hold, so the other one decides if both may.
+        Of `a || b`, one that holds for all elements is enough, so nothing need be known of the other one.
         """
         match call(condition):
             case (("and" | "or") as name, _, [left, right]):
@@ -318,13 +316,4 @@ def _views(x: Expr) -> Iterator[Expr]:
     sizes={"n": 2},
 )
 def BLOCKS_OF_A_MASK(term: Expr, n: Nat) -> Expr | str:  # noqa: N802  # rules are constants
-    match call(term):
-        case "map", head, [Lambda(x, body), xs]:
-            pass
-        case _:
-            return "expected a map over rows"
-    taken = names(term)
-    row = fresh("row", Index(array_type(xs).size), taken)
-    masks = _Masks(term, taken, n)
-    made = masks.go(body, Scope({x.name: at(row, xs)}, row))
-    return apply(head, Lambda(x, made), xs, origin=term.origin) if masks.changed else NO_MASK
+    return over_rows(term, lambda whole, taken: _Masks(whole, taken, n), NO_MASK)

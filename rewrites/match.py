@@ -434,7 +434,7 @@ def _name_of(term: Expr) -> str:
 
 
 def replace_term(term: Expr, old: Expr, new: Identifier) -> Expr:
-    """Replaces old wherever it occurs, none of its variables being bound around it."""
+    """Replaces old wherever it occurs and none of its variables is bound around it."""
     if isinstance(old, Identifier):
         return substitute(term, {old.name: new})
     if not old.free <= term.free:

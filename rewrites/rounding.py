@@ -14,7 +14,7 @@ from rewrites.match import Match
 from rewrites.rule import computed
 from rewrites.rule import library_rule as rule
 from rewrites.typed import named
-from rise.expr import Apply, Expr, Identifier, Lambda, Literal, Primitive, apply, call, subterms
+from rise.expr import Apply, Expr, Identifier, Lambda, Literal, Primitive, apply, call, closed_parts
 from rise.nat import Nat, ceiling_quotient, constant, divides
 from rise.normal import simplify
 from rise.primitives.declare import primitive
@@ -165,6 +165,9 @@ def zero_of(type_: Data, like: Expr) -> Expr | str:
         "fun((xss: 3.4.i32) => xss |> map(fun(xs => xs |> padEmpty(2) |> map(fun(x => x + 1)) |> take(4))))",
         "fun((xss: 3.4.i32, ys: 3.i32) => zip(xss)(ys) |> map(fun((xs, y) =>"
         " xs |> padEmpty(1) |> map(fun(x => x - y)) |> take(4))))",
+        "fun((xss: 3.4.i32, yss: 4.4.i32) => xss |> map(fun(xs =>"
+        " zip(yss |> map(fun(ys => ys |> padEmpty(2) |> take(4) |> reduce(+, 0))))"
+        "(xs |> padEmpty(1) |> take(4)))))",
     ),
     "Rows are made longer before they are used, where they are computed.",
 )
@@ -175,7 +178,8 @@ def EMPTY_OUT(term: Expr) -> Expr | str:  # noqa: N802
     _, head, (function, xs) = applied
     if not isinstance(function, Lambda):
         return "expected a map of a function"
-    part = next((t for t in subterms(function.body) if _is_padded(t, function.parameter.name)), None)
+    parts = (t for t in closed_parts(function.body) if _is_padded(t, function.parameter.name))
+    part = next(parts, None)
     if part is None or part is function.body:
         return "no part of an element is made longer"
     return simplify(separated(head, function, xs, part))

@@ -112,7 +112,7 @@ class Rows:
         return Apply(Lambda(result, self.result(self.opened(state, result, body))), made)
 
     def result(self, term: Expr) -> Expr:
-        """The rows of a matrix, a column, or arrays of such beside each other, out of fragments."""
+        """Rows of a matrix, a column, or several arrays of these, taken from fragments."""
         found = of_rows(term)
         if isinstance(found.type, Pair):
             return zipped(*(self.result(written(found.member(name))) for name in ("fst", "snd")))

@@ -471,11 +471,11 @@ class Computed(Strategy):
             return refused.reason
 
     def _result(self, term: Expr, after: Expr) -> Success:
-        place = place_of_function(self.rewrite)
         if not hasattr(after, "type"):
             message = f"the rule `{self.name}` returns {shown(after)}, which is neither a term nor a reason"
-            raise StrategyError("R0631", message, place)
+            raise StrategyError("R0631", message, place_of_function(self.rewrite))
         if after.type != term.type:
+            place = place_of_function(self.rewrite)
             if place is None:
                 raise RiseError("R0699", f"internal: `{self.name}` changed the type of a term", term.origin)
             types = f"`{show_type(term.type)}` to `{show_type(after.type)}`"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
-from rewrites.elements import Elements, NotPointwise, at, fresh
+from rewrites.elements import Elements, NotPointwise, at, fresh, names
 from rewrites.typed import array_type
 from rise.expr import Expr, Identifier, Lambda, apply, call, map_children, substitute
 from rise.types import Index
@@ -27,19 +28,21 @@ class Scope:
 
 
 @dataclass
-class Scoped:
+class Scoped(ABC):
     """A term rewritten where it stands: `here` changes a part, of whose variables the scope is known.
 
-    whole: the term
-    taken: names that are in use
+    whole:   the term
+    taken:   names that are in use
+    changed: whether `here` has changed a part
     """
 
     whole: Expr
     taken: set[str]
+    changed: bool = field(default=False, kw_only=True)
 
+    @abstractmethod
     def here(self, term: Expr, scope: Scope) -> Expr | None:
         """What stands for a part; None for the part with its own parts changed."""
-        raise NotImplementedError
 
     def go(self, term: Expr, scope: Scope) -> Expr:
         if (made := self.here(term, scope)) is not None:
@@ -71,3 +74,21 @@ class Scoped:
             return elements.closed(elements.value(substitute(term, dict(scope.elements))))
         except NotPointwise:
             return None
+
+
+def over_rows(term: Expr, rewriter: Callable[[Expr, set[str]], Scoped], otherwise: str) -> Expr | str:
+    """A map over rows with its function rewritten; a reason where there is none, or nothing changes.
+
+    rewriter:  made of the whole term and of the names in use
+    otherwise: the reason if nothing changes
+    """
+    match call(term):
+        case "map", head, [Lambda(x, body), xs]:
+            pass
+        case _:
+            return "expected a map over rows"
+    taken = names(term)
+    row = fresh("row", Index(array_type(xs).size), taken)
+    rewriting = rewriter(term, taken)
+    made = rewriting.go(body, Scope({x.name: at(row, xs)}, row))
+    return apply(head, Lambda(x, made), xs, origin=term.origin) if rewriting.changed else otherwise

@@ -132,6 +132,14 @@ BESIDE_IN_BULK = rule(
     "x |> bulkCopy",
     meaning="A matrix is copied to shared memory by the copying unit, in whatever rows.",
 )
+COPY_PROMOTED = rule(
+    "bulkCopy, promoted",
+    "x |> bulkCopy(l)",
+    "x |> promoted(b) |> bulkCopy(l)",
+    sizes=("b",),
+    layouts=("l",),
+    meaning="What is copied is brought into the L2 cache b bytes at once.",
+)
 COPY_AHEAD = rule(
     "bulkCopy → bulkCopyRoleSplit",
     "x |> bulkCopy(l)",
@@ -208,7 +216,7 @@ STORE_IN_ROWS = rule(
     "asMatrix → rows by threads",
     "f |> asMatrix",
     "f |> asMatrix |> toMem(Shared, padded(p)) |> join |> asVectorAligned(v) |> split(t)"
-    " |> mapSeq(fun(c => c |> mapWarpGroupThreads(fun(e => e)))) |> join |> asScalar |> split(m)",
+    " |> mapSeqUnroll(fun(c => c |> mapWarpGroupThreads(fun(e => e)))) |> join |> asScalar |> split(m)",
     sizes=("p", "v", "t", "m"),
     meaning="A fragment's tile is stored through shared memory, from where the threads of a warpgroup write"
     " its rows, each v adjacent elements at once.",

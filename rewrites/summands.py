@@ -1,4 +1,4 @@
-"""What all numbers have of which a maximum is computed, in exponentials of their differences from it.
+"""What the terms of a maximum have in common, taken out of the exponentials of their differences from it.
 
     r = max (p·x + c),  exp((p·x + c) - r)   →   s = max x,  exp(p·x - p·s),  r = p·s + c      for p > 0
 
@@ -120,10 +120,11 @@ def _grouped(term: Expr, index: str) -> Expr:
 
 @dataclass(frozen=True)
 class _Scores:
-    """A term of a maximum as scale · inner + offset.
+    """A term of a maximum, written as scale · inner + offset.
 
-    scale:  positive factors
-    offset: what is the same for all terms; None for 0
+    inner:  differs from term to term
+    scale:  positive factors, the same for all terms
+    offset: the same for all terms; None for 0
     """
 
     inner: Expr
@@ -161,7 +162,7 @@ def _split(found: Factors, index: str) -> tuple[Factors, Factors]:
 
 
 def _scores(fold: Fold) -> _Scores | None:
-    """The terms of a maximum without what all of them have; None where that is no more than a factor."""
+    """The terms of a maximum without their common summands; None where they have a common factor at most."""
     index, type_ = fold.index.name, as_data(fold.name.type)
     outside, rest = _split(list(factors(fold.body)), index)
     whole = product_of(rest, type_)

@@ -30,16 +30,27 @@ from rise.normal import simplify
 from rise.types import Pair, as_data
 
 FOLD = "reduceSeq"
+HAS_FOLD = "_has_fold"  # what a term remembers it by
 
 
 def folds_of(term: Expr, bound: frozenset[str] = frozenset()) -> Iterator[Expr]:
     """The folds in a term that use no variable bound inside of it, from left to right."""
+    if not _has_fold(term):
+        return
     if is_fold(term) and term.free.isdisjoint(bound):
         yield term
         return
     inner = bound | {term.parameter.name} if isinstance(term, Lambda) else bound
     for child in children(term):
         yield from folds_of(child, inner)
+
+
+def _has_fold(term: Expr) -> bool:
+    """Whether a fold is in a term, which remembers it: most parts have none, and are asked at every step."""
+    known: bool | None = term.__dict__.get(HAS_FOLD)
+    if known is None:
+        known = term.__dict__[HAS_FOLD] = is_fold(term) or any(map(_has_fold, children(term)))
+    return known
 
 
 def is_fold(term: Expr) -> bool:

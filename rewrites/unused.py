@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import eq
+
 from rewrites.match import project
 from rewrites.rule import computed
 from rewrites.typed import array_type, instance
@@ -15,10 +17,13 @@ from rise.expr import (
     call,
     children,
     fresh_name,
+    map_children,
     substitute,
-    with_children,
 )
 from rise.normal import simplify
+
+# the projections that lead from a variable to a component of it, the innermost first
+Chain = tuple[str, ...]
 
 
 @computed(
@@ -38,13 +43,16 @@ def DROP_UNUSED(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
     _, head, (function, xs) = applied
     if not isinstance(function, Lambda):
         return "expected a map of a function"
-    kept = _keep(xs, function.parameter, function.body)
+    if _zip_parts(xs) is None:
+        return "every component is used"
+    components = _used(function.body, function.parameter.name)
+    kept = _keep(xs, (), components)
     if kept is xs:
         return "every component is used"
     element = array_type(kept).element
     used = function.body.free - {function.parameter.name}
     parameter = Identifier(fresh_name(function.parameter.name, used), element, function.origin)
-    body = _redirect(function.body, function.parameter, xs, kept, parameter)
+    body = _redirect(function, components, xs, kept, parameter)
     size = array_type(xs).size
     mapped = instance("map", (size, element, body.type), term.origin)
     return simplify(
@@ -59,23 +67,27 @@ def _zip_parts(term: Expr) -> tuple[Expr, Expr] | None:
     return None
 
 
-def _uses(body: Expr, place: Expr) -> bool:
-    """Whether the body uses the component at place: itself, a part of it, or a whole of which it is part."""
-    root, wanted = _root(place), _chain(place) or ()
+def _used(body: Expr, name: str) -> set[Chain]:
+    """The components of a variable that the body uses, each by its projections; () for the whole."""
+    found: set[Chain] = set()
+    rest = [body]
+    while rest:
+        part = rest.pop()
+        if name in part.free:
+            chain = _chain(part)
+            if chain is None:
+                rest += children(part)
+            else:
+                found.add(chain)
+    return found
 
-    def within(term: Expr) -> bool:
-        if root not in term.free:
-            return False
-        chain = _chain(term)
-        if chain is None:
-            return any(map(within, children(term)))
-        shorter = min(len(chain), len(wanted))
-        return chain[:shorter] == wanted[:shorter]
 
-    return within(body)
+def _uses(used: set[Chain], place: Chain) -> bool:
+    """Whether the component at a place is used: itself, a part of it, or a whole of which it is part."""
+    return any(all(map(eq, chain, place)) for chain in used)
 
 
-def _chain(term: Expr) -> tuple[str, ...] | None:
+def _chain(term: Expr) -> Chain | None:
     """The projections from a variable, innermost first."""
     names: list[str] = []
     while isinstance(term, Apply):
@@ -87,23 +99,17 @@ def _chain(term: Expr) -> tuple[str, ...] | None:
     return tuple(reversed(names)) if isinstance(term, Identifier) else None
 
 
-def _root(term: Expr) -> str | None:
-    while isinstance(term, Apply):
-        term = term.argument
-    return term.name if isinstance(term, Identifier) else None
-
-
-def _keep(xs: Expr, place: Expr, body: Expr) -> Expr:
-    """xs with only the zipped arrays that the body uses; xs itself where it uses all."""
+def _keep(xs: Expr, place: Chain, used: set[Chain]) -> Expr:
+    """xs with only the zipped arrays that are used; xs itself where all are."""
     parts = _zip_parts(xs)
     if parts is None:
         return xs
-    first, second = (project(n, place) for n in ("fst", "snd"))
-    if not _uses(body, second):
-        return _keep(parts[0], first, body)
-    if not _uses(body, first):
-        return _keep(parts[1], second, body)
-    a, b = _keep(parts[0], first, body), _keep(parts[1], second, body)
+    first, second = (*place, "fst"), (*place, "snd")
+    if not _uses(used, second):
+        return _keep(parts[0], first, used)
+    if not _uses(used, first):
+        return _keep(parts[1], second, used)
+    a, b = _keep(parts[0], first, used), _keep(parts[1], second, used)
     if a is parts[0] and b is parts[1]:
         return xs
     size = array_type(xs).size
@@ -111,32 +117,35 @@ def _keep(xs: Expr, place: Expr, body: Expr) -> Expr:
     return Apply(Apply(instance("zip", types, xs.origin), a, xs.origin), b, xs.origin)
 
 
-def _redirect(body: Expr, place: Expr, old: Expr, new: Expr, target: Expr) -> Expr:
-    """The body reading the components of target, an element of new, in place of those of place."""
+def _redirect(function: Lambda, used: set[Chain], old: Expr, new: Expr, target: Expr) -> Expr:
+    """The body, which reads the components of target, an element of new, instead of the parameter's."""
     pairs: list[tuple[Expr, Expr]] = []
 
-    def collect(before: Expr, after: Expr, source: Expr, goal: Expr) -> None:
+    def collect(before: Expr, after: Expr, place: Chain, source: Expr, goal: Expr) -> None:
         parts = _zip_parts(before)
         if before is after or parts is None:
             pairs.append((source, goal))
             return
         first, second = project("fst", source), project("snd", source)
-        if not _uses(body, second):
-            collect(parts[0], after, first, goal)
-        elif not _uses(body, first):
-            collect(parts[1], after, second, goal)
+        if not _uses(used, (*place, "snd")):
+            collect(parts[0], after, (*place, "fst"), first, goal)
+        elif not _uses(used, (*place, "fst")):
+            collect(parts[1], after, (*place, "snd"), second, goal)
         else:
             kept = _zip_parts(after)
             if kept is None:
                 raise TypeError("a zip was lost")
-            collect(parts[0], kept[0], first, project("fst", goal))
-            collect(parts[1], kept[1], second, project("snd", goal))
+            collect(parts[0], kept[0], (*place, "fst"), first, project("fst", goal))
+            collect(parts[1], kept[1], (*place, "snd"), second, project("snd", goal))
 
-    collect(old, new, place, target)
-    return _replace_all(body, pairs)
+    collect(old, new, (), function.parameter, target)
+    return _replace_all(function.body, function.parameter.name, pairs)
 
 
-def _replace_all(term: Expr, pairs: list[tuple[Expr, Expr]]) -> Expr:
+def _replace_all(term: Expr, name: str, pairs: list[tuple[Expr, Expr]]) -> Expr:
+    """The term with each first component of a pair, all of which are of that variable, as the second."""
+    if name not in term.free:
+        return term
     for old, new in pairs:
         if isinstance(old, Identifier) and isinstance(term, Identifier) and old.name == term.name:
             return new
@@ -148,4 +157,4 @@ def _replace_all(term: Expr, pairs: list[tuple[Expr, Expr]]) -> Expr:
             fresh_name(term.parameter.name, used), term.parameter.type, term.parameter.origin
         )
         term = Lambda(renamed, substitute(term.body, {term.parameter.name: renamed}), term.origin)
-    return with_children(term, tuple(_replace_all(c, pairs) for c in children(term)))
+    return map_children(term, lambda child: _replace_all(child, name, pairs))

@@ -28,6 +28,12 @@ JOIN_MAP = rule(
     "xs |> join |> map(f)",
     meaning="A map of each row, joined, is a map of the joined rows.",
 )
+ROWS_AS_LIST = rule(
+    "*(*f), as a list",
+    "xs |> map(fun(x => g(x) |> map(f)))",
+    "xs |> map(g) |> join |> map(f) |> split(m)",
+    meaning="What is done with each row of several arrays is done with each row of one list.",
+)
 TRANSPOSE_ELEMENTS = rule(
     "**f >> T, the same f",
     "xs |> map(fun(x => x |> map(f))) |> transpose",

@@ -42,13 +42,17 @@ def is_view(term: Expr) -> bool:
 
 def occurrences(term: Expr, name: str, under: bool = False) -> tuple[int, bool]:
     """How often a variable occurs, and whether under a function."""
-    if name not in term.free:
-        return 0, False
-    if isinstance(term, Identifier):
-        return 1, under
-    inside = under or isinstance(term, Lambda)
-    found = [occurrences(c, name, inside) for c in children(term)]
-    return sum(n for n, _ in found), any(u for _, u in found)
+    count, inside = 0, False
+    rest = [(term, under)]
+    while rest:
+        part, within = rest.pop()
+        if name not in part.free:
+            continue
+        if isinstance(part, Identifier):
+            count, inside = count + 1, inside or within
+        within = within or isinstance(part, Lambda)
+        rest += [(child, within) for child in children(part)]
+    return count, inside
 
 
 def beta(function: Lambda, argument: Expr) -> Expr | None:

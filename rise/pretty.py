@@ -239,9 +239,11 @@ class Unelaboration:
         """Nested functions, as one of several parameters if `together`."""
         parameters: list[s.Pattern] = []
         body: Expr = expr
+        taken = self.reserved
         while isinstance(body, Lambda):
             shown = annotate or id(body) in self.annotated
-            parameter, body = _renamed(body, self.reserved)
+            parameter, body = _renamed(body, taken)
+            taken |= {parameter.name}
             parameters.append(self._parameter(parameter, shown))
         node = self.expression(body)
         for names in [parameters] if together else [[p] for p in reversed(parameters)]:

@@ -51,7 +51,7 @@ class Stage:
         return max(0.0, each * (self.of - self.done) - (now - self.said))
 
     def update(self, now: float) -> None:
-        """Asks how many steps are done; the time of the last one is when more of them were found."""
+        """Asks how many steps are done, and notes the time if there are more than before."""
         if self.ask is not None and (done := self.ask()) != self.done:
             self.done, self.said = done, now
 

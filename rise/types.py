@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
 from itertools import count
 from typing import Any, Protocol, TypeGuard, TypeVar, overload
 
 from rise.errors import RiseError
-from rise.frozen import Remembers, cached_property, filled_at_once, hashed_once
+from rise.frozen import Memory, Remembers, cached_property, filled_at_once, hashed_once
 from rise.nat import Atom, Nat, NatUnknown, NatVariable, nat, variable
 from rise.sharing import Node
 
@@ -440,12 +439,7 @@ def substitution(
     """`substitute_type` and `substitute_argument` for a term: most of its sizes and types occur often."""
     sizes = _sizes(solution)
 
-    @cache
-    def on_nat(size: Nat) -> Nat:
-        return size.substitute(sizes)
-
-    @cache
-    def on_type(type_: Type) -> Type:
+    def new_type(type_: Type) -> Type:
         if not _has(type_, solution):
             return type_
         return map_type(
@@ -455,6 +449,10 @@ def substitution(
             lambda d: _apart(d, mentioned(solution)),
             solution,
         )
+
+    new_sizes: Memory[Nat, Nat] = Memory(lambda size: size.substitute(sizes))
+    new_types: Memory[Type, Type] = Memory(new_type)
+    on_nat, on_type = new_sizes.__getitem__, new_types.__getitem__
 
     def on_argument(argument: Argument) -> Argument:
         if isinstance(argument, Nat):

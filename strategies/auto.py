@@ -10,24 +10,40 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rewrites.maps import LET_INLINE
+from rewrites.algorithmic import MAP_IDENTITY
+from rewrites.maps import LET_IN_LET, LET_INLINE, MAP_LET
 from rewrites.memory import IN_GLOBAL
 from rewrites.prologue import INLINE
 from rewrites.result import Failure, Result, Success
-from rewrites.storing import GLOBAL_FIRST, is_global
+from rewrites.storing import APPLIED_AS_LET, GLOBAL_FIRST, STORED_BEFORE_MAP, is_global
+from rewrites.unused import DROP_UNUSED
+from rewrites.views import ROWS_AS_LIST
 from rise.check.symbolic import RuntimeSize
-from rise.expr import Expr, Identifier, Lambda, call, children, subterms
+from rise.errors import RiseError
+from rise.expr import Expr, Identifier, Lambda, application, call, children, subterms
 from rise.generator import Builds, refusal
 from rise.normal import occurrences
+from rise.types import Array, Pair, Type
 from strategies.complete import first_incomplete
-from strategies.core import FunctionStrategy, Rewrite, Strategy, choice, normalize, prints_as_call, seq, try_
-from strategies.default import default, lowered
+from strategies.core import (
+    FunctionStrategy,
+    Rewrite,
+    Strategy,
+    argument,
+    choice,
+    normalize,
+    prints_as_call,
+    seq,
+    try_,
+)
+from strategies.default import default, lowered_by, most_levels
 from strategies.evaluation import bound as named_value
 from strategies.evaluation import bytes_of, has_array, has_levels, is_expression
 from strategies.kernels import each_kernel
 from strategies.matmul.beside import stored_together
 from strategies.matmul.columns import scales_outside
 from strategies.matmul.kernels import has_product
+from strategies.matmul.products import at_parts, rank
 from strategies.matmul.separate import (
     differences_stored,
     is_one_kernel,
@@ -35,9 +51,9 @@ from strategies.matmul.separate import (
     product_stored,
     separate_kernels,
 )
-from strategies.memory_bound.family import fitting
-from strategies.operands import each_operand, nth_operand
-from strategies.places import in_inputs
+from strategies.memory_bound.family import MATRIX, fitting
+from strategies.operands import each_operand, in_function, nth_operand, operand
+from strategies.places import in_inputs, mapped
 from strategies.search.batches import batched
 from strategies.search.choice import (
     NOTHING,
@@ -48,6 +64,7 @@ from strategies.search.choice import (
     reduced_beside,
     remembered,
     separate_operands,
+    starts_beside,
 )
 from strategies.search.choice import reason as why
 from strategies.search.hardware import for_target
@@ -58,6 +75,8 @@ from strategies.search.space import Point
 
 DEFAULT = Point.of("default", {})
 LEVELS = "the program has levels, which stay"
+EMPTY = "an array of the program has no elements"
+IN_FRONT = "each row is reduced by itself, beside the first tiles of the product that uses the results"
 GENERAL = "no other schedule is for this program"
 
 
@@ -130,16 +149,40 @@ def _planned(name: str, search: Search, program: Expr) -> tuple[Plan, Result]:
         return Plan(name, ()), Success(program)
     if has_levels(body):
         return Plan(name, (Choice(DEFAULT, LEVELS),)), default()(program)
+    if any(is_empty(type_) for type_ in (body.type, *(given.type for given in inputs))):
+        return Plan(name, (Choice(DEFAULT, EMPTY),)), default()(program)
     kernels = _Kernels(search, inputs)
     result = in_inputs(kernels.all)(program)
     if isinstance(result, Success):
         # one kernel that is all of the program has been built already, as this term
         result = replace(result, term=next((t for t in kernels.terms if t == result.term), result.term))
+    if isinstance(result, Success) and kernels.in_front and not _builds(search, result.term):
+        return _planned(name, replace(search, beside=False), program)
     error = refusal(result.term) if isinstance(result, Success) else None
     if error is not None:  # each kernel builds, and the program of all of them does not
         reason = f"its kernels do not build together: {why(error)}"
         return Plan(name, (Choice(DEFAULT, reason),)), default()(program)
     return Plan(name, tuple(kernels.made)), result
+
+
+def is_empty(type_: Type) -> bool:
+    """Whether an array in data of the type has no elements."""
+    match type_:
+        case Array(size, element):
+            return size.value == 0 or is_empty(element)
+        case Pair(first, second):
+            return is_empty(first) or is_empty(second)
+        case _:
+            return False
+
+
+def _builds(search: Search, program: Expr) -> bool:
+    """Whether the kernels of a program build together: one beside another has fewer registers than alone."""
+    try:
+        _ = search.builds is not None and search.builds(program, search.target)
+    except RiseError:
+        return False
+    return True
 
 
 @dataclass
@@ -148,6 +191,7 @@ class _Kernels:
 
     results: values that a kernel stores and that are results
     terms: the kernels as programs of what they use
+    in_front: those beside which the next one starts
     """
 
     search: Search
@@ -155,6 +199,7 @@ class _Kernels:
     made: list[Choice] = field(default_factory=list)
     results: set[str] = field(default_factory=set)
     terms: list[Expr] = field(default_factory=list)
+    in_front: list[Expr] = field(default_factory=list)
 
     @property
     def all(self) -> Strategy:
@@ -164,7 +209,8 @@ class _Kernels:
 
     def _kernel(self, term: Expr) -> Result:
         """One kernel; several where no schedule takes all of it."""
-        parts = choice(self._rows_beside, self._parts(separate_kernels), self._parts(value_stored), self._one)
+        cuts = map(self._parts, (separate_kernels, value_stored, rows_stored, rows_listed))
+        parts = choice(self._rows_reduced, *cuts, self._one)
         return choice(self._one_pass, seq(normalize(choice(INLINE, used_once)), parts))(term)
 
     def _one_pass(self, term: Expr) -> Result:
@@ -175,18 +221,42 @@ class _Kernels:
         self.made.append(found[0])
         return self._of_closed(found[1], bound)
 
-    def _rows_beside(self, term: Expr) -> Result:
-        """A product and reductions of its first operand's rows in one kernel, where that is faster."""
+    def _rows_reduced(self, term: Expr) -> Result:
+        """A product and reductions of its first operand's rows: in one kernel, or in two, what is faster."""
         outside = scales_outside(term)
         if isinstance(outside, Failure):
             return outside
-        closed, bound = closed_over(outside.term, self.inputs)
+        return seq(lambda _: outside, choice(self._rows_beside, self._rows_in_front))(term)
+
+    def _rows_beside(self, term: Expr) -> Result:
+        """In one kernel, whose loop reduces the rows."""
+        closed, bound = closed_over(term, self.inputs)
         found = chosen(self.search, closed) if reduced_beside(self.search, closed) else ""
         if isinstance(found, str):
             return Failure("rows_beside", term, "a kernel before reduces the rows faster")
         self.made.append(found[0])
-        made = self._of_closed(found[1], bound)
-        return Success(made.term, (*outside.steps, *made.steps))
+        return self._of_closed(found[1], bound)
+
+    def _rows_in_front(self, term: Expr) -> Result:
+        """By a kernel of few blocks, beside which the product starts that needs the results at last."""
+        cut = seq(separate_kernels, GLOBAL_FIRST)(term)
+        named = named_value(cut.term) if isinstance(cut, Success) else None
+        if named is None:
+            return Failure("rows_in_front", term, "no rows of an operand are reduced before its product")
+        (stored, rest), search = named, self.search
+        front, bound = closed_over(application(stored)[2][-1], self.inputs)
+        last, _ = closed_over(rest.body, self.inputs)
+        read = sum(bytes_of(each.type) or 0 for each in split(front)[0])
+        point = Point.of("rows", {"few_blocks": search.gpu.multiprocessors})
+        few = search.attempt(point, front) if search.beside else None
+        if not isinstance(few, Success) or not starts_beside(search, last, read):
+            return seq(lambda _: cut, self._again)(term)
+        self.made.append(Choice(point, IN_FRONT))
+        self.in_front.append(few.term)
+        first = self._of_closed(few, bound)
+        behind = replace(self, search=replace(search, in_front=read))
+        reduced, multiplied = operand(lambda _: first), in_function(lambda part: behind.all(part))
+        return seq(lambda _: cut, nth_operand(0, reduced), nth_operand(1, multiplied))(term)
 
     def _parts(self, cut: Rewrite) -> Strategy:
         """The kernels of what a cut gives."""
@@ -234,7 +304,7 @@ class _Kernels:
         return Failure("differences_stored", term, "no difference of products is faster as a sum")
 
     def _memory_bound(self, term: Expr, closed: Expr, bound: int) -> Result:
-        if is_pair_of_arrays(term):
+        if is_pair_of_kernels(term):
             return each_operand(FunctionStrategy("member", self._member))(term)
         before = remembered(self.search, closed)
         if not isinstance(before, str):
@@ -242,7 +312,7 @@ class _Kernels:
             return self._of_closed(before[1], bound)
         fits = fitting(closed)
         if fits is None:
-            return self._default(term, GENERAL)
+            return choice(self._parts(terms_stored), lambda part: self._default(part, GENERAL))(term)
         point = Point.of(fits.strategy.name, {})
         result = self.search.attempt(point, closed)
         if not isinstance(result, Success):
@@ -263,21 +333,89 @@ class _Kernels:
         return below(success, bound)
 
     def _default(self, term: Expr, reason: str) -> Result:
-        self.made.append(Choice(DEFAULT, reason))
-        return lowered(term)
+        levels = most_levels(term)
+        self.made.append(Choice(Point.of("default", {"levels": levels}) if levels > 1 else DEFAULT, reason))
+        return lowered_by(levels)(term)
 
 
 def _value_stored(term: Expr) -> Result:
     """What a name stands for, where it takes loops: else each thread that reads it would compute it."""
-    applied = call(term)
-    if applied is None or applied[0] != "let" or is_expression(applied[2][0]):
+    named = named_value(term)
+    if named is None or is_expression(named[0]):
         return Failure("value_stored", term, "no value that takes loops has a name")
     if is_one_kernel(term):
         return Failure("value_stored", term, "one kernel computes all of it")
-    return nth_operand(0, IN_GLOBAL)(term)
+    return seq(try_(APPLIED_AS_LET), nth_operand(0, IN_GLOBAL))(term)
 
 
 value_stored = FunctionStrategy("value_stored", _value_stored)
+
+
+def _reduces_loops(term: Expr) -> bool:
+    """A reduction of what takes loops to compute, such as a sum of sums."""
+    match call(term):
+        case "reduce", _, [_, _, terms]:
+            return not is_expression(terms)
+        case _:
+            return False
+
+
+# what the outermost reductions combine: its parts are computed in parallel, before
+terms_stored = seq(
+    at_parts(_reduces_loops, "terms_stored", "no reduction of what takes loops", operand(IN_GLOBAL)),
+    GLOBAL_FIRST,
+)
+
+
+def _last_let(term: Expr) -> Result:
+    """All names in the value of the last one: let x = a in let y = b in e → let y = (let x = a in b) in e"""
+    named = named_value(term)
+    if named is None or named_value(named[1].body) is None:
+        return Success(term)
+    return seq(nth_operand(1, in_function(last_let)), LET_IN_LET)(term)
+
+
+last_let = FunctionStrategy("last_let", _last_let)
+# x => let y = f(x) in g(y), or in g(x, y): y for all x before g
+value_of_all = seq(
+    mapped(last_let),
+    choice(MAP_LET, seq(mapped(nth_operand(0, IN_GLOBAL)), STORED_BEFORE_MAP)),
+    normalize(DROP_UNUSED),
+)
+
+
+def _rows_stored(term: Expr) -> Result:
+    """What each row is multiplied as, for all rows before: the program then has a product of matrices."""
+    cut = value_of_all(term) if rank(term) > 1 and not has_product(term) else None
+    if not isinstance(cut, Success):
+        return Failure("rows_stored", term, "no row has a value with a name that is multiplied")
+    named = named_value(cut.term)
+    if not has_product(cut.term if named is None else named[1].body):
+        return Failure("rows_stored", term, "no product of matrices comes of it")
+    return cut
+
+
+rows_stored = FunctionStrategy("rows_stored", _rows_stored)
+
+
+def _as_list(term: Expr) -> Result:
+    """The rows of arrays in arrays as one list, below splits, where they are stored."""
+    if rank(term) == MATRIX:
+        return IN_GLOBAL(term)
+    below = seq(normalize(MAP_IDENTITY), FunctionStrategy("as_list", _as_list))
+    return seq(ROWS_AS_LIST, argument(below))(term)
+
+
+def _rows_listed(term: Expr) -> Result:
+    """A product for arrays of matrices in arrays: one product of all their rows, which is split into them."""
+    listed = seq(_as_list, GLOBAL_FIRST)(term) if rank(term) > MATRIX + 1 else None
+    named = named_value(listed.term) if isinstance(listed, Success) else None
+    if listed is None or named is None or not has_product(children(named[0])[-1]):
+        return Failure("rows_listed", term, "it is no product for arrays of matrices in arrays")
+    return listed
+
+
+rows_listed = FunctionStrategy("rows_listed", _rows_listed)
 
 
 def _used_once(term: Expr) -> Result:
@@ -292,10 +430,14 @@ def _used_once(term: Expr) -> Result:
 used_once = FunctionStrategy("used_once", _used_once)
 
 
-def is_pair_of_arrays(term: Expr) -> bool:
-    """Whether a result is two arrays, each of which is computed by itself."""
+def is_pair_of_kernels(term: Expr) -> bool:
+    """Whether a result is two arrays or numbers that take loops, each of which is computed by itself."""
     applied = call(term)
-    return applied is not None and applied[0] == "pair" and all(map(has_array, (x.type for x in applied[2])))
+    return (
+        applied is not None
+        and applied[0] == "pair"
+        and all(has_array(part.type) or not is_expression(part) for part in applied[2])
+    )
 
 
 def split(program: Expr) -> tuple[tuple[Identifier, ...], Expr]:

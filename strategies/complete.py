@@ -22,7 +22,7 @@ from strategies.core import FunctionStrategy, Rewrite, Strategy, prints_as_call,
 OPEN = ("reduce", "scan")
 OPERANDS = 3  # of each: function, start, array
 # what says where the elements of its last argument are written, or which of them
-PLACED = frozenset({"scatter", "scatterBy", "prefix"})
+PLACED = frozenset({"scatter", "scatterBy", "prefix", "prefixes"})
 # what is stored where it says, and then read
 STORED = ("toMem", "copyThreads", "copyAsync")
 

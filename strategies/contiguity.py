@@ -103,9 +103,9 @@ def _view(name: str, parts: list[Known]) -> Known:
             return element(array)
         case "scatterBy", [_, _, Contiguity((_, *rest)) as array]:
             return replace(array, dimensions=(False, *rest))
-        case "take" | "drop" | "id" | "unzip" | "padEmpty", [array]:
+        case "take" | "drop" | "id" | "promoted" | "unzip" | "padEmpty", [array]:
             return array
-        case "padCst" | "prefix", [_, array]:
+        case "padCst" | "prefix" | "prefixes", [_, array]:
             return array
         case "concat", [first, second] if first == second:
             return first

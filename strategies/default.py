@@ -1,4 +1,4 @@
-"""Any high-level program on a GPU: the outermost map over all threads, the rest in loops.
+"""Any high-level program on a GPU: the outermost maps over all threads, the rest in loops.
 
 A result is written by loops. What is read on the way is evaluated where it is read, if that takes no
 loop; otherwise it is stored in the thread's own memory first:
@@ -9,10 +9,16 @@ loop; otherwise it is stored in the thread's own memory first:
   own elements need;
 * a result that is not an array of independent elements (a scan, an iteration) is one thread's work.
 
+Maps directly inside each other may all be over threads (`levels`): then the inner ones, too, compute elements
+that do not wait for each other, and nothing is computed between them that each thread would have to repeat.
+
 A program that has levels keeps them; what is still high-level inside of them becomes loops.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import takewhile
 
 from rewrites import algorithmic as a
 from rewrites import lowering as low
@@ -22,7 +28,9 @@ from rewrites import storing
 from rewrites.memory import IN_LOCAL
 from rewrites.result import Failure, Result, Success
 from rewrites.typed import array_type
+from rise.errors import StrategyError
 from rise.expr import Expr, Lambda, application, call
+from rise.nat import Nat
 from rise.normal import is_view
 from rise.types import Array, Pair
 from strategies.core import (
@@ -54,6 +62,7 @@ from strategies.evaluation import (
 from strategies.kernels import each_kernel
 from strategies.operands import each_operand, in_function, nth_operand, operand
 from strategies.places import computes, in_inputs, mapped
+from strategies.settings import searched
 
 # functions applied to data as lets; reductions as folds, with the maps before them inside, also those
 # before views of what they map; of what an element is taken, only that element
@@ -84,31 +93,85 @@ loops = normalize(choice(low.REDUCE_SEQ, low.SCAN_SEQ))
 
 LOOP = low.MAP_SEQ
 GRID = low.MAP_GLOBAL.with_sizes(d=0)
+DIMENSIONS = 3  # of a grid
+LARGEST = 65535  # of its dimensions, but for the first
 # what is cheap enough to store: bytes
 SMALL = 1024
 
 
+@searched(levels=(1, 2, 3))
 @prints_as_call
-def default() -> Strategy:
-    """The outermost map over all threads of the grid, everything else sequential; for any program."""
-    return FunctionStrategy("default", in_inputs(each_kernel(lowered)))
+def default(levels: int = 1) -> Strategy:
+    """The outermost maps over all threads of the grid, everything else sequential; for any program.
+
+    levels: how many maps, at most, that are directly inside each other
+    """
+    if not 1 <= levels <= DIMENSIONS:
+        raise StrategyError("R0609", f"default: levels={levels} is not a number from 1 to {DIMENSIONS}")
+    return FunctionStrategy("default", in_inputs(each_kernel(lowered_by(levels))))
 
 
-def _lowered(term: Expr) -> Result:
-    if has_levels(term):
-        return seq(loops, written(LOOP))(term)
-    return seq(folds, depending(lambda new: written(GRID if independent(new) else LOOP)))(term)
+def lowered_by(levels: int) -> Strategy:
+    """What `default` does with one kernel, under its inputs."""
+
+    def run(term: Expr) -> Result:
+        if has_levels(term):
+            return seq(loops, written(LOOP))(term)
+        return seq(folds, depending(lambda new: written(*grid(new, levels))))(term)
+
+    return FunctionStrategy("lowered", run)
 
 
-lowered = FunctionStrategy("lowered", _lowered)
+lowered = lowered_by(1)
+
+
+def grid(term: Expr, levels: int) -> tuple[Rewrite, ...]:
+    """The levels of the outermost maps that write a result, at most so many; a loop for what has to wait."""
+    if not independent(term):
+        return (LOOP,)
+    dimensions = max(min(levels, _nested(term)), 1)
+    return tuple(low.MAP_GLOBAL.with_sizes(d=d) for d in reversed(range(dimensions)))
+
+
+def most_levels(term: Expr) -> int:
+    """How many levels `default` may use for one kernel."""
+    result = folds(term)
+    return len(grid(result.term, DIMENSIONS)) if isinstance(result, Success) else 1
+
+
+def _nested(term: Expr) -> int:
+    """How many maps directly inside each other compute a result; the grid has room for their elements."""
+    sizes = list(_nest(term))
+    fitting = list(takewhile(lambda size: size.value is not None and size.value <= LARGEST, sizes))
+    return min(len(fitting) + 1, len(sizes), DIMENSIONS)
+
+
+def _nest(term: Expr) -> Iterator[Nat]:
+    """The sizes of maps directly inside each other, outermost first; nothing between them takes a loop."""
+    while (applied := call(term)) is not None:
+        match applied:
+            case "map", _, [Lambda(_, body), xs] if is_expression(xs):
+                yield array_type(xs).size
+                term = body
+            case "generate", _, [Lambda(_, body)]:
+                yield array_type(term).size
+                term = body
+            case name, _, [*_, xs] if name in WRITTEN_THROUGH - {"map"} and isinstance(xs.type, Array):
+                term = xs
+            case _:
+                return
 
 
 # --- writing --------------------------------------------------------------------------------------------
 
 
 @prints_as_call
-def written(level: Rewrite) -> Strategy:
-    """Gives levels to the maps that write a result: `level` to the outermost, loops to those inside."""
+def written(level: Rewrite, *inside: Rewrite) -> Strategy:
+    """Gives levels to the maps that write a result: `level` to the outermost, loops to those inside.
+
+    inside: levels of the maps directly inside of it, before the loops
+    """
+    below = written(*inside) if inside else None
 
     def run(term: Expr) -> Result:
         if is_applied(term):
@@ -166,10 +229,10 @@ def written(level: Rewrite) -> Strategy:
     def _map(term: Expr) -> Result:
         if level is not LOOP and not is_expression(source(term)):
             return seq(choose.ARRAY_AS_GENERATE, to_element, _generated)(term)
-        return seq(level, mapped(written(LOOP)), operand(loop_operand))(term)
+        return seq(level, mapped(below or written(LOOP)), operand(loop_operand))(term)
 
     def _generated(term: Expr) -> Result:
-        return seq(a.GENERATE_AS_MAP, level, mapped(written(LOOP)))(term)
+        return seq(a.GENERATE_AS_MAP, level, mapped(below or written(LOOP)))(term)
 
     def _let(term: Expr) -> Result:
         _, _, (value, _) = application(term)

@@ -18,8 +18,8 @@ FOLDS = frozenset({"reduceSeq", "reduceSeqUnroll"})
 WRITTEN_THROUGH = frozenset({"split", "join", "transpose", "unzip", "reorder", "map"})
 # what writes a result as it is computed: only the operand is left to compute
 WRITING = frozenset({
-    "asMatrix", "asColumn", "asOperands", "bulkStore", "padEmpty", "prefix", "asScalar", "asVector",
-    "asVectorAligned",
+    "asMatrix", "asColumn", "asOperands", "bulkStore", "padEmpty", "prefix", "prefixes", "asScalar",
+    "asVector", "asVectorAligned",
 })  # fmt: skip
 # what commands write, besides maps and folds
 OTHERS_WRITTEN = frozenset({
@@ -92,7 +92,7 @@ def independent(term: Expr) -> bool:
             return isinstance(function, Lambda) and not several and independent(function.body)
         case "scanSeq" | "iterate" | "scatter" | "reduceSeq" | "reduceSeqUnroll":
             return False
-        case _ if name in WRITTEN_THROUGH - {"map"} | {"scatterBy", "prefix"}:
+        case _ if name in WRITTEN_THROUGH - {"map"} | {"scatterBy", "prefix", "prefixes"}:
             return independent(operands[-1])
         case _:
             return isinstance(term.type, Array) or is_expression(term)

@@ -15,7 +15,7 @@ from operator import attrgetter
 from textwrap import fill
 from typing import Any, ClassVar, ParamSpec, Self, TypeVar, get_type_hints
 
-from rise.errors import StrategyError
+from rise.errors import StrategyError, UsageError
 from rise.frozen import Remembers
 from strategies.core import Strategy, prints_as_call
 
@@ -89,8 +89,12 @@ class Parameters(Remembers):
         return {f.name: v for f, v in values if v != f.default or f.metadata.get("always")}
 
     def refuse(self, strategy: str) -> None:
-        """StrategyError for the first law that does not hold."""
+        """StrategyError for the first law that does not hold; UsageError for a value of another type."""
         kind: Any = type(self)
+        for name, f in declarations(kind).items():
+            if not _is_like(getattr(self, name), f.default):
+                message = f"{strategy}: {name}={getattr(self, name)!r} is not like {f.default!r}"
+                raise UsageError("R0012", message, hint=f"for example `{name}={f.default!r}`")
         for law in laws(kind):
             if not law.holds(self):
                 message = f"{strategy}: {law.reason.format_map(self.values)}"
@@ -99,6 +103,13 @@ class Parameters(Remembers):
     def __repr__(self) -> str:
         named = ", ".join(f"{name}={value!r}" for name, value in self.changes.items())
         return f"{type(self).__name__}({named})"
+
+
+def _is_like(value: Any, default: Any) -> bool:
+    """Whether a parameter is of its default's type, a tuple of as many values as the default."""
+    if isinstance(default, tuple):
+        return isinstance(value, tuple) and [*map(type, value)] == [*map(type, default)]
+    return type(value) is type(default)
 
 
 @cache

@@ -78,15 +78,16 @@ class Printer:
         hopper = bool(self.function.maps or self.distributed) or any(
             isinstance(c, i.WaitBarrier | i.WgmmaFence | i.FenceAsync) for c in i.commands(self.function.body)
         )
-        follows = any(isinstance(c, i.AwaitPreviousGrid) for c in i.commands(self.function.body))
+        grids = i.AwaitPreviousGrid | i.StartNextGrid
+        follows = any(isinstance(c, grids) for c in i.commands(self.function.body))
         self.line(f'#include "{"hopper" if hopper or follows else "rise"}.cuh"')
         includes = len(self.lines)
         self.line("")
         self._foreign()
-        self.line(
-            f'extern "C" __global__ void {self._clusters()}'
-            f"__launch_bounds__({self.launch.threads}{', 1' if hopper else ''})"
-        )
+        # the compiler takes one bound, and that on registers is the tighter one
+        threads = f"__launch_bounds__({self.launch.threads}{', 1' if hopper else ''})"
+        bound = f"__maxnreg__({self.launch.registers})" if self.launch.left else threads
+        self.line(f'extern "C" __global__ void {self._clusters()}{bound}')
         self.line(f"{self.function.name}({', '.join(self._parameters())}) {{")
         self.block(self.function.body)
         self.line("}")
@@ -149,8 +150,9 @@ class Printer:
 
     def _parameters(self) -> list[str]:
         outputs = [f"Global<{base(v.type)}> {v.name}" for v in self.function.outputs]
+        ready = self.function.ready
         inputs = [
-            f"Global<const {base(v.type)}> {v.name}"
+            f"{'Awaited' if ready and v.name not in ready else 'Global'}<const {base(v.type)}> {v.name}"
             if isinstance(v.type, Array | Vector)
             else f"{base(v.type)} {v.name}"
             for v in self.function.inputs
@@ -278,8 +280,8 @@ class Printer:
                 self.line(f"{how}({self._pointer(target)}, {places});")
             case i.WaitBarrier(barrier, parity):
                 self.line(f"barrier_wait({self._pointer_to(barrier)}, {self.nat(parity)});")
-            case i.WgmmaFence(fragments):
-                self.line(f"wgmma_fence({self._registers(fragments)});")
+            case i.WgmmaFence(fragments, pins):
+                self.line(f"{'pin_registers' if pins else 'wgmma_fence'}({self._registers(fragments)});")
             case i.WgmmaCommit():
                 self.line("wgmma_commit();")
             case i.WgmmaWait(pending, fragments):

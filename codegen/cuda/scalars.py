@@ -220,8 +220,8 @@ def _number(value: float, type_: Scalar) -> str:
     """The decimal, if C++ reads the same number from it, since it rounds the decimal only once."""
     number, suffix = rounded(value, type_), "" if type_ == F64 else "f"
     if isinf(number) or isnan(number):
-        sign = "-" if number < 0 else ""
-        return f"({sign}{'0.0' if isnan(number) else '1.0'}{suffix} / 0.0{suffix})"
+        name = "NAN" if isnan(number) else "-INFINITY" if number < 0 else "INFINITY"
+        return f"({'(double)' if type_ == F64 else ''}{name})"
     text = repr(float(value)) if abs(value) < 2**1023 else repr(number)
     same = rounded(Fraction(Decimal(text)), type_) == number
     return f"{text if same else repr(number)}{suffix}"

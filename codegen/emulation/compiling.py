@@ -45,12 +45,18 @@ FAST, SLOW = "-O1", "-O0"
 
 
 def compiler() -> Path | None:
-    """The C++ compiler for emulation, `$CXX` first; None if there is none."""
-    for name in (os.environ.get("CXX"), "g++", "clang++"):
-        found = shutil.which(name) if name else None
-        if found:
+    """The C++ compiler for emulation: `$CXX` if it is set, else g++ or clang++; None if there is none.
+
+    Raises CompilationError R0801 if `$CXX` is no command.
+    """
+    if chosen := os.environ.get("CXX"):
+        if found := shutil.which(chosen):
             return Path(found)
-    return None
+        message = f"there is no command `{chosen}`, which the environment variable CXX names"
+        hint = "name a C++ compiler in it, without options; unset, it leaves the choice to g++ and clang++"
+        raise CompilationError("R0801", message, hint=hint)
+    found = shutil.which("g++") or shutil.which("clang++")
+    return Path(found) if found else None
 
 
 def compile_kernel(source: str, kernel: str, level: str = FAST) -> Path:

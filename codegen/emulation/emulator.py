@@ -65,7 +65,7 @@ MOST_STEPS, LIMIT = 2**22, 2**63 - 1  # the default limit, and the largest one p
 ENDLESS, INTERRUPTED = 13, 99  # in `emulation/report.hpp`
 
 MOST_BLOCKS = 2**28  # as in `emulation/launch.hpp`
-INITIALISED, WRITABLE = 1, 2  # flags of an argument
+INITIALISED, WRITABLE, READY = 1, 2, 4  # flags of an argument
 WHOLE_NUMBER, FRACTION = -1, -2  # the "length" of a number
 TENSOR_MAP = -3  # the "length" of an array with a tensor map
 
@@ -76,11 +76,13 @@ class Buffer:
 
     name:        its name in messages
     initialised: False if the kernel has to write an element before it reads it
+    ready:       whether the kernel may read it before the kernel in front of it has ended
     """
 
     name: str
     array: NDArray[np.generic]
     initialised: bool = True
+    ready: bool = False
 
 
 @dataclass(frozen=True)
@@ -339,12 +341,13 @@ def _array(buffer: Buffer) -> _Argument:
     array = buffer.array
     if not array.flags.c_contiguous or not array.dtype.isnative:
         raise EmulationError("R0901", f"{buffer.name} is not a C-contiguous array in native byte order")
-    flags = INITIALISED * buffer.initialised | WRITABLE * array.flags.writeable
+    flags = INITIALISED * buffer.initialised | WRITABLE * array.flags.writeable | READY * buffer.ready
     return _Argument(buffer.name.encode(), array.ctypes.data, array.size, _type_number(buffer), flags)
 
 
 def _map(buffer: TensorBuffer) -> tuple[_Argument, object]:
     flags = INITIALISED * buffer.initialised | WRITABLE * buffer.array.flags.writeable
+    flags |= READY * buffer.ready
     description = describe(buffer, flags)
     return _Argument(buffer.name.encode(), ctypes.addressof(description), TENSOR_MAP, 0, flags), description
 

@@ -16,6 +16,7 @@ using rise_emulation::cluster_rank;
 using rise_emulation::cluster_sync;
 using rise_emulation::elect_one;
 using rise_emulation::further;
+using rise_emulation::pin_registers;
 using rise_emulation::registers_decrease;
 using rise_emulation::registers_increase;
 using rise_emulation::shared_descriptor;

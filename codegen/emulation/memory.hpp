@@ -38,6 +38,7 @@ struct Memory {
   bool shared;
   Shadow* shadow;
   Cell* cells;  // instead of `shadow` if a watcher checks accesses (hopper/cells.hpp)
+  bool ready;   // complete when the kernel starts, even if it overlaps with the kernel before it
 };
 
 constexpr int most_arguments = 64;
@@ -281,6 +282,8 @@ struct Pointer {
 
 template <class T>
 using Global = Pointer<T>;
+template <class T>
+using Awaited = Pointer<T>;
 
 template <class T>
 using Shared = Pointer<T>;

@@ -25,6 +25,7 @@
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __maxnreg__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
 
 using namespace nvcuda;
@@ -33,6 +34,7 @@ using rise_emulation::commit_copies;
 using rise_emulation::copy_async;
 using rise_emulation::copy_async_or_zero;
 using rise_emulation::copy_vector;
+using rise_emulation::Awaited;
 using rise_emulation::Global;
 using rise_emulation::Local;
 using rise_emulation::Shared;

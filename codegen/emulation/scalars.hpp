@@ -4,6 +4,13 @@
 #include "half.hpp"
 #include "undefined.hpp"
 
+#ifndef INFINITY
+#define INFINITY __builtin_inff()
+#endif
+#ifndef NAN
+#define NAN __builtin_nanf("")
+#endif
+
 namespace rise_emulation {
 
 template <class T>

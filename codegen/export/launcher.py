@@ -19,11 +19,12 @@ from codegen.ir.tensor_maps import (
     FILL_ZERO,
     INTERLEAVE_NONE,
     MOVED_AS,
-    PROMOTE_L2_128,
+    PROMOTIONS,
     SWIZZLE_NUMBERS,
     TensorMap,
 )
 from codegen.runtime.arguments import CODES, Parameter, parameters_of
+from codegen.runtime.libcuda import ALL_SHARED
 from codegen.runtime.loading import STATIC_SHARED_LIMIT
 from rise.errors import UsageError
 
@@ -149,6 +150,9 @@ def _launcher(of: Exported) -> Iterator[str]:
         if (shared := launching.launch.shared_bytes) > STATIC_SHARED_LIMIT:
             attribute = "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES"
             yield from _checked(f"cuFuncSetAttribute({place}, {attribute}, {shared})")
+        if launching.kernel.name in of.call.beside:
+            attribute = "CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT"
+            yield from _checked(f"cuFuncSetAttribute({place}, {attribute}, {ALL_SHARED})")
     if of.call.workspace:
         yield from _checked(f"cuMemAlloc(&program->workspace, {of.call.workspace}u)")
     yield "  if (status) {"
@@ -219,9 +223,10 @@ def _encoded(name: str, buffer: str, described: TensorMap) -> Iterator[str]:
     yield f"    static const cuuint32_t {name}_box[] = {{{_listed(described.box)}}};"
     yield f"    static const cuuint32_t {name}_steps[] = {{{_listed([1] * rank)}}};"
     arrays = ", ".join(f"{name}_{what}" for what in ("sizes", "strides", "box", "steps"))
-    further = f"{INTERLEAVE_NONE}, {SWIZZLE_NUMBERS[described.swizzle]}, {PROMOTE_L2_128}, {FILL_ZERO}"
+    further = f"{INTERLEAVE_NONE}, {SWIZZLE_NUMBERS[described.swizzle]}, {PROMOTIONS[described.promoted]}"
     call = (
-        f"cuTensorMapEncodeTiled(&{name}, {number}, {rank}, (void *)(uintptr_t){buffer}, {arrays}, {further})"
+        f"cuTensorMapEncodeTiled(&{name}, {number}, {rank}, (void *)(uintptr_t){buffer}, {arrays}, {further},"
+        f" {FILL_ZERO})"
     )
     yield from _checked(call, 2)
 
@@ -253,8 +258,9 @@ def _emulated(of: Exported) -> Iterator[str]:
         formals += [(m.name, m.buffer) for m in kernel.function.maps]
         yield f"static const rise_emulation::Formal {kernel.name}_parameters[] = {{"
         for name, buffer in formals:
-            missing = "true" if buffer in unwritten else "false"
-            yield f'    {{"{shown(name)}", {lengths[buffer]}, {missing}}},'
+            known = (buffer in unwritten, buffer in kernel.function.ready)
+            flags = ", ".join("true" if each else "false" for each in known)
+            yield f'    {{"{shown(name)}", {lengths[buffer]}, {flags}}},'
         yield "};"
         unwritten -= {v.name for v in kernel.function.outputs}
     yield ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from codegen.cuda.widths import C_NAMES, HOLDS, spans
@@ -171,6 +172,11 @@ class HostCall:
     def workspace(self) -> int:
         """Bytes of global memory for all temporaries."""
         return max((placed.bytes.end for placed in self.temporaries), default=0)
+
+    @property
+    def beside(self) -> frozenset[str]:
+        """The kernels that have room on multiprocessors where blocks of the next one run."""
+        return frozenset(front.kernel.name for front, one in pairwise(self.launches) if one.launch.left)
 
 
 def alone(kernel: Kernel) -> HostProgram:

@@ -12,7 +12,7 @@ from rise.source import Origin
 
 ENTRY = re.compile(
     r'extern\s*"C"\s*__global__\s+void\s+(?:__cluster_dims__\s*\([^)]*\)\s*)?'
-    r"(?:__launch_bounds__\s*\(\s*(\d+)[^)]*\)\s*)?(\w+)\s*\(([^)]*)\)"
+    r"(?:__maxnreg__\s*\([^)]*\)\s*)?(?:__launch_bounds__\s*\(\s*(\d+)[^)]*\)\s*)?(\w+)\s*\(([^)]*)\)"
 )
 
 

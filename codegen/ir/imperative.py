@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
-from functools import cache
 from operator import is_
 from typing import Any, TypeVar, cast
 
 from codegen.ir.tensor_maps import AnyMap
 from rise.expr import Expr
-from rise.frozen import changed, filled_at_once
+from rise.frozen import Memory, changed, filled_at_once
 from rise.nat import Nat
 from rise.source import Origin
 from rise.types import ROW_MAJOR, Argument, Data, Fragment, Layout, Pair, Space
@@ -482,9 +481,13 @@ class FenceAsync:
 @filled_at_once
 @dataclass(frozen=True, slots=True)
 class WgmmaFence:
-    """Orders earlier writes to a warpgroup's accumulators before its wgmmas."""
+    """Orders earlier writes to a warpgroup's accumulators before its wgmmas.
+
+    pins: only keeps the compiler from moving these writes further down; a fence follows
+    """
 
     fragments: tuple[Acceptor, ...] = ()
+    pins: bool = False
 
 
 @filled_at_once
@@ -868,7 +871,7 @@ def rebuild(node: T, kind: type[N], change: Callable[[N], object]) -> T:
             parts = tuple(map(go, value))
             return value if same(parts, value) else parts
         new: dict[str, object] = {}
-        for name in _parts(value):
+        for name in _PARTS[type(value)]:
             old = getattr(value, name)
             part = go(old)
             if part is not old:
@@ -880,29 +883,39 @@ def rebuild(node: T, kind: type[N], change: Callable[[N], object]) -> T:
 
 def own(command: Command, kind: type[N]) -> Iterator[N]:
     """Every node of a kind in the command, but not in the commands inside it."""
-    inside = set(map(id, inner(command)))
-    rest: list[object] = [command]
+    if isinstance(command, kind):
+        yield command
+        return
+    rest: list[object] = [getattr(command, name) for name in reversed(_OWN_PARTS[type(command)])]
     while rest:
         value = rest.pop()
         if isinstance(value, kind):
             yield value
         elif isinstance(value, tuple):
             rest += reversed(value)
-        elif id(value) not in inside and (names := _parts(value)):
+        elif names := _PARTS[type(value)]:
             rest += [getattr(value, name) for name in reversed(names)]
 
 
 def _parts(node: object) -> tuple[str, ...]:
     """The fields of a node that may contain nodes, sizes or indices; none for what is not a node."""
-    kind: Any = type(node)
-    return _names_of_parts(kind)
+    return _PARTS[type(node)]
 
 
-@cache
 def _names_of_parts(kind: Any) -> tuple[str, ...]:
     if not is_dataclass(kind) or kind.__module__ != __name__:
         return ()
     return tuple(f.name for f in fields(kind) if f.name not in LEAVES)
+
+
+def _names_of_own_parts(kind: Any) -> tuple[str, ...]:
+    inside = ("commands",) if kind is Sequence else INNER.get(kind, ())
+    return tuple(name for name in _PARTS[kind] if name not in inside)
+
+
+_PARTS: Memory[type, tuple[str, ...]] = Memory(_names_of_parts)
+# those of a command that are not commands
+_OWN_PARTS: Memory[type, tuple[str, ...]] = Memory(_names_of_own_parts)
 
 
 @filled_at_once
@@ -918,10 +931,14 @@ class MapParameter:
 @filled_at_once
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A kernel before printing: its parameters and its body."""
+    """A kernel before printing: its parameters and its body.
+
+    ready: buffers that it may read before the kernel in front of it has ended
+    """
 
     name: str
     outputs: tuple[Variable, ...]
     inputs: tuple[Variable, ...]
     body: Command
     maps: tuple[MapParameter, ...] = ()
+    ready: frozenset[str] = frozenset()

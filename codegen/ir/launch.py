@@ -21,6 +21,7 @@ GLOBAL_BLOCK = 128
 LARGEST_CLUSTER = 8
 LARGEST_DEPTH = 64
 PRODUCER = 40  # registers of a thread that loads: with 24, indices of tiles are spilled
+FEWEST = 32  # the same in a kernel that leaves registers to another one
 # warps that share a loop whose number of iterations is not known at compile time
 SOME_WARPS = 4
 REGISTERS = 65536  # per multiprocessor
@@ -44,6 +45,7 @@ class Launch:
 
     cluster:   blocks per cluster, which are adjacent in dimension 0
     producers: the warpgroups at the end of a block that only load; no level counts them as workers
+    left:      registers of a multiprocessor that a block leaves to another kernel
     """
 
     grid: tuple[Extent, Extent, Extent] = (1, 1, 1)
@@ -51,6 +53,7 @@ class Launch:
     shared_bytes: int = 0
     cluster: int = 1
     producers: int = 0
+    left: int = 0
 
     @property
     def threads(self) -> int:
@@ -63,7 +66,7 @@ class Launch:
     @property
     def registers(self) -> int:
         """Registers available to each thread when the kernel starts, with one block per multiprocessor."""
-        return min(248, REGISTERS // self.threads // 8 * 8)
+        return min(248, (REGISTERS - self.left) // self.threads // 8 * 8)
 
     def at(self, sizes: Mapping[str, int]) -> Launch:
         """The launch at these sizes, with numbers for the grid."""
@@ -116,7 +119,7 @@ def register_budget(launch: Launch) -> tuple[int, int]:
     """
     groups = launch.threads // WARPGROUP
     consumers = groups - launch.producers
-    low = PRODUCER
+    low = FEWEST if launch.left else PRODUCER
     return low, min(248, (launch.registers * groups - low * launch.producers) // consumers // 8 * 8)
 
 

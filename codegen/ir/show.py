@@ -131,8 +131,8 @@ def _statement(command: i.Command) -> str:
             return "fenceAsync"
         case i.WaitBarrier(barrier, parity):
             return f"waitBarrier({show_acceptor(barrier)}, {show_nat(parity)})"
-        case i.WgmmaFence(fragments):
-            return f"wgmmaFence({', '.join(map(show_acceptor, fragments))})"
+        case i.WgmmaFence(fragments, pins):
+            return f"{'pinRegisters' if pins else 'wgmmaFence'}({', '.join(map(show_acceptor, fragments))})"
         case i.WgmmaCommit():
             return "wgmmaCommit"
         case i.WgmmaWait(pending, fragments):

@@ -42,7 +42,9 @@ ELEMENTS = {
 # types that are moved as integers of their size: int8 and the 8-bit floating-point types
 MOVED_AS = {"int8": "uint8", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
 SWIZZLE_NUMBERS = {0: 0, 32: 1, 64: 2, 128: 3}
-INTERLEAVE_NONE, FILL_ZERO, PROMOTE_L2_128 = 0, 0, 2
+INTERLEAVE_NONE, FILL_ZERO = 0, 0
+PROMOTED = 128  # bytes that are brought into the L2 cache at once, if nothing else is said
+PROMOTIONS = {64: 1, 128: 2, 256: 3}  # as the driver numbers them
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ class TensorMap:
     strides: of the dimensions after the first, in bytes
     box:     elements in each dimension
     swizzle: the width in bytes within which 16-byte chunks are permuted by row; it is a box's row length
+    promoted: how many bytes are brought into the L2 cache at once
 
     Raises LaunchError R0880, R0881.
     """
@@ -63,6 +66,7 @@ class TensorMap:
     strides: tuple[int, ...]
     box: tuple[int, ...]
     swizzle: int = 0
+    promoted: int = PROMOTED
 
     def __post_init__(self) -> None:
         check_tensor(self)
@@ -116,7 +120,12 @@ def check_tensor(described: TensorMap) -> None:
 
 
 def check_box(described: TensorMap) -> None:
-    """Checks the box and its swizzle."""
+    """Checks the box, its swizzle, and what is brought into the L2 cache with it."""
+    if described.promoted not in PROMOTIONS:
+        there = ", ".join(map(str, PROMOTIONS))
+        raise LaunchError(
+            "R0881", f"{there} bytes can be brought into the L2 cache at once, not {described.promoted}"
+        )
     if described.swizzle not in SWIZZLES:
         raise LaunchError("R0881", f"a swizzle is one of {SWIZZLES} bytes, not {described.swizzle}")
     for size in described.box:
@@ -138,8 +147,9 @@ def check_box(described: TensorMap) -> None:
 
 
 def map_of(
-    shape: tuple[int, ...], element: str, box: tuple[int, ...], swizzle: int = 0, row_bytes: int | None = None
-) -> TensorMap:
+    shape: tuple[int, ...], element: str, box: tuple[int, ...], swizzle: int = 0,
+    row_bytes: int | None = None, promoted: int = PROMOTED,
+) -> TensorMap:  # fmt: skip
     """The map of a row-major array. `shape` and `box` are outermost first, as in NumPy.
 
     row_bytes: the leading dimension in bytes, if rows are padded
@@ -148,7 +158,7 @@ def map_of(
     strides = [row_bytes or shape[-1] * size]
     for length in reversed(shape[1:-1]):
         strides.append(strides[-1] * length)
-    return TensorMap(element, shape[::-1], tuple(strides[: len(shape) - 1]), box[::-1], swizzle)
+    return TensorMap(element, shape[::-1], tuple(strides[: len(shape) - 1]), box[::-1], swizzle, promoted)
 
 
 @dataclass(frozen=True)
@@ -163,10 +173,12 @@ class OpenTensorMap:
     shape: tuple[Nat, ...]
     box: tuple[int, ...]
     swizzle: int = 0
+    promoted: int = PROMOTED
 
     def at(self, sizes: Mapping[str, int]) -> TensorMap:
         """The map at these sizes. Raises LaunchError R0880, R0881 as a `TensorMap` does."""
-        return map_of(self._numbers(sizes), self.element, self.box[::-1], self.swizzle)
+        shape = self._numbers(sizes)
+        return map_of(shape, self.element, self.box[::-1], self.swizzle, promoted=self.promoted)
 
     def is_empty_at(self, sizes: Mapping[str, int]) -> bool:
         """Whether the array then has no elements, and no map."""
@@ -215,7 +227,7 @@ def encoding_arguments(described: TensorMap, address: int) -> tuple[Any, ...]:
         (ctypes.c_uint32 * rank)(*[1] * rank),
         ctypes.c_int(INTERLEAVE_NONE),
         ctypes.c_int(SWIZZLE_NUMBERS[described.swizzle]),
-        ctypes.c_int(PROMOTE_L2_128),
+        ctypes.c_int(PROMOTIONS[described.promoted]),
         ctypes.c_int(FILL_ZERO),
     )
 
@@ -236,12 +248,14 @@ class TensorBuffer:
 
     name:        its name in messages
     initialised: False if the kernel has to write an element before it reads it
+    ready:       whether the kernel may read it before the kernel in front of it has ended
     """
 
     name: str
     array: NDArray[np.generic]
     map: TensorMap
     initialised: bool = True
+    ready: bool = False
 
     def __post_init__(self) -> None:
         if self.array.dtype.name != self.map.element:

@@ -14,7 +14,7 @@ from codegen.ir.buffers import SWIZZLES, dimensions, swizzle
 from codegen.ir.identifiers import derived
 from codegen.ir.launch import number
 from codegen.ir.scalar_temporaries import or_zero, whole_blocks
-from codegen.ir.tensor_maps import AnyMap, OpenTensorMap, map_of
+from codegen.ir.tensor_maps import PROMOTED, AnyMap, OpenTensorMap, map_of
 from codegen.lower.paths import Resolver
 from codegen.lower.views import Path
 from rise.errors import LaunchError, TranslationError
@@ -104,7 +104,8 @@ def _copy(
     tile = _dense(r, shared, extents, inside, command.origin)
     corner = tuple(simplify(n.substitute(zero), inside) for n in array.indices)
     box = _extents(array, corner, extents, names, inside, command.origin)
-    name = _map(r, array.buffer, box, swizzle(r.shared[shared.buffer]), array.type, command.origin)
+    patterns = swizzle(r.shared[shared.buffer]), _promoted(command.value)
+    name = _map(r, array.buffer, box, patterns, array.type, command.origin)
     if isinstance(command, i.BulkCopy):
         at_corner = i.Access(array.buffer, corner, array.type)
         barrier = r.write(command.barrier, (), inside)
@@ -235,15 +236,30 @@ def _extents(
     return tuple(found)
 
 
+def _promoted(value: i.Expression) -> int:
+    """How many bytes of what is copied are brought into the L2 cache at once."""
+    found: list[int] = []
+
+    def see(view: i.View) -> i.View:
+        if view.name == "promoted" and isinstance(bytes_ := view.arguments[0], Nat):
+            found.append(number(bytes_, "the bytes of `promoted`", view.origin))
+        for operand in view.operands:
+            i.rebuild(operand, i.View, see)
+        return view
+
+    i.rebuild(value, i.View, see)
+    return max(found, default=PROMOTED)
+
+
 def _map(
-    r: Resolver, buffer: str, box: tuple[int, ...], swizzle: int, element: object, origin: Origin
+    r: Resolver, buffer: str, box: tuple[int, ...], patterns: tuple[int, int], element: object, origin: Origin
 ) -> str:
-    key = (buffer, box, swizzle)
+    key = (buffer, box, patterns)
     if key not in r.maps:
         if not isinstance(element, Scalar):
             raise _refused(f"its elements are of type `{element}`", origin)
         try:
-            made = map_over(dimensions(r.buffers[buffer]), element, box, swizzle)
+            made = map_over(dimensions(r.buffers[buffer]), element, box, *patterns)
         except LaunchError as error:
             raise TranslationError(
                 "R0731", f"this tile cannot be bulk-copied: {error.message}", origin
@@ -254,7 +270,9 @@ def _map(
     return r.maps[key].name
 
 
-def map_over(sizes: tuple[Nat, ...], element: Scalar, box: tuple[int, ...], swizzle: int) -> AnyMap:
+def map_over(
+    sizes: tuple[Nat, ...], element: Scalar, box: tuple[int, ...], swizzle: int, promoted: int = PROMOTED
+) -> AnyMap:
     """The map of an array; where sizes are known at launch, so is it, and rows are certainly whole chunks.
 
     Raises LaunchError R0880, R0881.
@@ -263,14 +281,14 @@ def map_over(sizes: tuple[Nat, ...], element: Scalar, box: tuple[int, ...], swiz
     known = [size.value for size in sizes]
     numbers = [size for size in known if size is not None]
     if len(numbers) == len(known):
-        return map_of(tuple(numbers), name, box, swizzle)
+        return map_of(tuple(numbers), name, box, swizzle, promoted=promoted)
     # with the least sizes that the open ones may be, what is wrong whatever they are is found here
     least = tuple(size or CHUNK // element.bytes for size in known)
-    map_of(least, name, box, swizzle)
+    map_of(least, name, box, swizzle, promoted=promoted)
     if len(sizes) > 1 and not divides(CHUNK // element.bytes, sizes[-1]):
         rows = f"rows of {sizes[-1]} elements of {element.bytes} bytes"
         raise LaunchError("R0880", f"{rows} are not known to be a multiple of {CHUNK} bytes")
-    return OpenTensorMap(name, sizes, box[::-1], swizzle)
+    return OpenTensorMap(name, sizes, box[::-1], swizzle, promoted)
 
 
 CHUNK = 16  # bytes, of which a stride is a multiple

@@ -1,21 +1,26 @@
-"""Which iterations of a loop over blocks, or clusters, compute anything that a `prefix` defines.
+"""Which iterations of a loop compute anything that a `prefix`, or `prefixes`, defines.
 
 A `prefix` restricts writes to elements below a number that is read from memory. Where all that an iteration
-writes is in one element of it, the whole iteration has that condition, for all of its threads, and its writes
-need none.
+of a loop over blocks, or clusters, writes is in one element of it, the whole iteration has that condition,
+for all of its threads, and its writes need none. An iteration of a loop over warpgroups writes several
+elements: if `prefixes` defines not even the first of them, it defines none, and the iteration computes
+nothing. Otherwise it computes all: a condition on each would be in the way of reads of where they are put.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from codegen.ir import imperative as i
 from codegen.lower.paths import Resolver
 from codegen.lower.views import Path
-from rise.nat import Facts, Nat, NatVariable, Operation, constant, variable
+from rise.nat import Atom, Facts, Nat, NatVariable, Operation, at_least, constant, variable
 from rise.types import Array, Data, Pair
 
 Condition = tuple[Nat, Nat]
+# the first of the elements that an iteration writes, and the number that it has to be below
+Necessary = tuple[Nat, i.Expression]
 
 
 def only_defined(
@@ -31,7 +36,7 @@ def only_defined(
     def without(acceptor: i.Acceptor) -> i.Acceptor:
         match acceptor:
             case i.AcceptView("prefix", _, inner, indices=i.Variable(count)):
-                number = _first(target, acceptor, probe, facts)
+                number = next(iter(_indices(target, acceptor, probe, facts)), None)
                 if number is not None and _ascends(number, index):
                     conditions.append((number, variable(count)))
                     return without(inner)
@@ -44,6 +49,26 @@ def only_defined(
                 return acceptor
 
     return without(target), conditions
+
+
+def some_defined(target: i.Acceptor, type_: Data, index: str, size: Nat) -> Iterator[Necessary]:
+    """What holds where an iteration writes an element that is defined: the first one is, by `prefixes`."""
+    probe, facts = _probe(type_.element if isinstance(type_, Array) else type_, index, size)
+    corner: dict[Atom, Nat] = {NatVariable(name): constant(0) for name in facts.ranges if name != index}
+    place = target
+    while not isinstance(place, i.AcceptVariable | i.Access | i.Tile):
+        match place:
+            case i.AcceptView("prefixes", indices=numbers) if numbers is not None:
+                row, number, *_ = _indices(target, place, probe, facts)
+                first = number.substitute(corner)
+                alike = row == row.substitute(corner) and at_least(number - first, 0, facts)
+                if alike and index in first.variables:
+                    yield first, i.At(row, numbers, _element(numbers.type))
+        place = place.array if isinstance(place, i.AcceptAt) else place.acceptor
+
+
+def _element(type_: Data) -> Data:
+    return type_.element if isinstance(type_, Array) else type_
 
 
 def _probe(type_: Data, index: str, size: Nat) -> tuple[Path, Facts]:
@@ -62,8 +87,8 @@ def _probe(type_: Data, index: str, size: Nat) -> tuple[Path, Facts]:
     return tuple(path), facts
 
 
-def _first(target: i.Acceptor, view: i.AcceptView, path: Path, facts: Facts) -> Nat | None:
-    """The first index of where the operand of a view is written, for a path into the target."""
+def _indices(target: i.Acceptor, view: i.AcceptView, path: Path, facts: Facts) -> tuple[Nat, ...]:
+    """The indices at which the operand of a view is written, for a path into the target."""
     name = "result"
 
     def upto(acceptor: i.Acceptor) -> i.Acceptor:
@@ -77,8 +102,7 @@ def _first(target: i.Acceptor, view: i.AcceptView, path: Path, facts: Facts) -> 
             case _:
                 return acceptor
 
-    indices = Resolver().write(upto(target), path, facts).indices
-    return indices[0] if indices else None
+    return Resolver().write(upto(target), path, facts).indices
 
 
 def _ascends(number: Nat, index: str) -> bool:

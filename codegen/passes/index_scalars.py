@@ -48,5 +48,5 @@ def _index(value: i.Expression) -> Nat | None:
 
 
 def _is_used_as_scalar(command: i.Command, name: str) -> bool:
-    """Whether the scalar is used other than as an index."""
+    """Whether the scalar is used for anything but an index."""
     return any(a.buffer == name for part in i.commands(command) for a in i.accesses(part))

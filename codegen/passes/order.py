@@ -7,7 +7,7 @@ this table.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from codegen.ir import imperative as i
 from codegen.ir.launch import Launch, check_grid, derive
@@ -24,6 +24,8 @@ from codegen.passes.interior import interior
 from codegen.passes.legality import check, check_accumulators
 from codegen.passes.linearise import linearise
 from codegen.passes.multicast import multicast
+from codegen.passes.only_needed import only_needed
+from codegen.passes.overlap import registers_left
 from codegen.passes.rings import hoist_ring_setup
 from codegen.passes.roles import split_roles
 from codegen.passes.split_guards import split_guards
@@ -66,6 +68,10 @@ def _derived(function: i.Function, _: Launch) -> tuple[i.Function, Launch]:
     launch = derive(function.body)
     check_grid(function.name, launch)
     return function, launch
+
+
+def _roomy(function: i.Function, launch: Launch) -> tuple[i.Function, Launch]:
+    return function, replace(launch, left=registers_left(function))
 
 
 def _checked(function: i.Function, launch: Launch) -> tuple[i.Function, Launch]:
@@ -111,6 +117,12 @@ STRUCTURE = (
             "roles": "the loads of a producer say which slots a release hands back",
             "zero init": "a fence orders the accumulator registers, whether or not they are cleared",
         },
+    ),
+    Pass(
+        "only needed",
+        "Products are started by the warpgroups that need their sums: others read none of them.",
+        _function(only_needed),
+        {"wgmma sync": "what is committed and waited for is the same with products and without"},
     ),
     Pass(
         "elect bulk stores",
@@ -161,6 +173,13 @@ STRUCTURE = (
         "A dimension of a buffer that is distributed over workers shrinks to one worker's share.",
         _with_launch(shares),
         {"distribute": "it determines the workers that share a dimension"},
+    ),
+    Pass(
+        "room",
+        "A kernel that starts beside the one in front of it leaves registers to that.",
+        _roomy,
+        {"shares": "a thread's share of an array of sums says how many registers it has for these"},
+        checks=True,
     ),
     Pass(
         "unit loops",

@@ -40,6 +40,7 @@ from codegen.ir.launch import WARP, WARPGROUP, Launch, derive
 from codegen.passes.analysis.executions import equally_many, with_executions
 from codegen.passes.analysis.fresh import names_of
 from codegen.passes.analysis.in_flight import guarded_copies
+from codegen.passes.overlap import await_before_uses
 from rise.errors import TranslationError
 from rise.nat import Atom, Nat, NatVariable, at_least, constant, quotient, remainder, variable
 from rise.types import Array, Index, Space
@@ -74,15 +75,14 @@ def split_roles(function: i.Function) -> i.Function:
     setup = i.sequence(*(c.setup for c in i.commands(body) if isinstance(c, i.WarpSpecialise)), maps)
     common = frozenset(name for roles in found for name in _released_by_all_blocks(roles))
     meet = i.Scope.CLUSTER if common else i.Scope.BLOCK
+    first_wait = i.Skip() if function.ready else i.AwaitPreviousGrid()
     whole: i.Command = replace(
         first,
         consumers=consumers,
-        setup=i.sequence(
-            _count_blocks(setup, common, launch.cluster), i.Barrier(meet), i.AwaitPreviousGrid()
-        ),
-        produce=produce,
+        setup=i.sequence(_count_blocks(setup, common, launch.cluster), i.Barrier(meet), first_wait),
+        produce=await_before_uses(function, produce),
         consume=i.rebuild(
-            consume,
+            await_before_uses(function, consume),
             i.Arrive,
             lambda a: replace(a, blocks=launch.cluster if _buffer(a.barrier) in common else 1),
         ),

@@ -54,7 +54,7 @@ class Step:
 
     @property
     def kept(self) -> frozenset[str]:
-        """The enclosing buffers that it uses."""
+        """The enclosing buffers that the kernel uses."""
         read, written = uses(self.command, frozenset(new.name for new in self.around))
         return frozenset(read | written)
 

@@ -35,6 +35,7 @@ from codegen.passes.analysis.in_flight import (
     release_of,
 )
 from codegen.passes.analysis.wgmma_operands import check_operands
+from codegen.passes.late_waits import late_waits
 from rise.errors import TranslationError
 from rise.nat import Atom, Nat, NatVariable, at_least, constant, variable
 from rise.types import Data
@@ -54,7 +55,7 @@ def wgmma_sync(function: i.Function) -> i.Function:
         inserter = _Inserter(in_flight(body, guarded, at_once), types, _consumers(body))
         done, owed = inserter.go(body, [], frozenset())
         if inserter.in_vain <= at_once:
-            return replace(function, body=i.sequence(done, *inserter.flushed(owed)))
+            return replace(function, body=late_waits(i.sequence(done, *inserter.flushed(owed))))
         at_once |= inserter.in_vain
 
 
@@ -198,8 +199,7 @@ class _Inserter:
                     out += self._fences_of_run(parts[number:], fenced)
                 out += [part, i.WgmmaCommit()]
                 owed = [replace(each, age=each.age + 1) for each in owed]
-                following = parts[number + 1] if number + 1 < len(parts) else i.Skip()
-                owed = self._after_run(following, out, owed)
+                owed = self._after_run(parts[number + 1 :], out, owed)
             elif isinstance(part, i.For):
                 names, fences = self._fences(part, fenced)
                 inside, owed = self._loop(part, owed, fenced | names)
@@ -278,21 +278,37 @@ class _Inserter:
         out.append(whole)
         return owed
 
-    def _after_run(self, following: i.Command, out: list[i.Command], owed: list[_Owed]) -> list[_Owed]:
-        """Products have been started: what was owed before them is due, unless a wait follows anyway."""
-        need = self.known.needs.get(id(following))
-        if need is None and only_multiplies(following):
+    def _after_run(
+        self, following: tuple[i.Command, ...], out: list[i.Command], owed: list[_Owed]
+    ) -> list[_Owed]:
+        """Products have been started: what was owed before them is due, unless the same wait follows anyway.
+
+        following: the rest of the sequence. A wait that only releases and declarations precede follows.
+        """
+        other = next((part for part in following if release_of(part) is None), i.Skip())
+        need = self._first_need(other)
+        if need is None and following and only_multiplies(following[0]):
             return owed
         due = [each.age for each in owed if each.age]
-        if not due or (need is not None and need.pending <= min(due)):
+        if not due or (need is not None and need.pending == min(due)):
             return owed
         out.append(i.WgmmaWait(min(due)))
         return _paid(out, owed, min(due))
 
+    def _first_need(self, command: i.Command) -> Need | None:
+        """The wait before a command, or before the first command of the scope that it opens."""
+        match command:
+            case i.New() | i.Define() if id(command) not in self.known.needs:
+                return self._first_need(command.body)
+            case i.Sequence((first, *_)):
+                return self._first_need(first)
+            case _:
+                return self.known.needs.get(id(command))
+
     # --- fences -----------------------------------------------------------------------------------
 
     def _fences_of_run(self, parts: tuple[i.Command, ...], fenced: frozenset[str]) -> list[i.Command]:
-        """The fences before products that follow each other: of registers, or without naming any."""
+        """The fence before products that follow each other, after all registers that it is for."""
         found: list[i.Command] = []
         for number, part in enumerate(parts):
             if not only_multiplies(part) or (number and id(part) in self.known.needs):
@@ -300,7 +316,10 @@ class _Inserter:
             names, fences = self._fences(part, fenced)
             fenced |= names
             found += fences
-        return found or [i.WgmmaFence()]
+        if len(found) == 1 and isinstance(found[0], i.WgmmaFence):
+            return found
+        pinned = [i.rebuild(part, i.WgmmaFence, lambda fence: replace(fence, pins=True)) for part in found]
+        return [*pinned, i.WgmmaFence()]
 
     def _fences(self, part: i.Command, fenced: frozenset[str]) -> tuple[frozenset[str], list[i.Command]]:
         """The registers that only products use in a command, if they are not fenced yet, and their fences."""

@@ -19,6 +19,8 @@ CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE = 1, 2
 CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES = 3
 CU_FUNC_ATTRIBUTE_NUM_REGS = 4
 CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
+CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT = 9
+ALL_SHARED = 100  # percent of what may be shared memory or cache
 CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 2, 9
 CU_MEMORYTYPE_HOST = 1
 CU_EVENT_DISABLE_TIMING = 2
@@ -97,6 +99,11 @@ class Driver:
         """Allows that many bytes of dynamic shared memory; more than 48 KiB must be requested."""
         attribute = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         self._do("cuFuncSetAttribute", ctypes.c_void_p(function), attribute, size)
+
+    def share_all(self, function: int) -> None:
+        """Lets a kernel run where as much is shared memory as can be, beside one that needs that."""
+        attribute = CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+        self._do("cuFuncSetAttribute", ctypes.c_void_p(function), attribute, ALL_SHARED)
 
     # --- memory and streams ---------------------------------------------------------------------------
 

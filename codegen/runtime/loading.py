@@ -112,7 +112,9 @@ class Loaded:
         names += [*(p.name for p in call.temporaries), *call.numbers]
         ready = Ready(
             checked,
-            tuple(self._launch(x, names) for x in call.launches if not x.is_empty),
+            tuple(
+                self._launch(x, names, x.kernel.name in call.beside) for x in call.launches if not x.is_empty
+            ),
             call.workspace,
             tuple(p.bytes.start for p in call.temporaries),
             tuple(call.numbers.values()),
@@ -122,11 +124,16 @@ class Loaded:
         self._ready[key] = ready
         return ready
 
-    def _launch(self, launching: Launching, names: Sequence[str]) -> Launch:
-        """Launches a kernel; its values of a call are packed into one buffer, which is allocated once."""
+    def _launch(self, launching: Launching, names: Sequence[str], beside: bool) -> Launch:
+        """Launches a kernel; its values of a call are packed into one buffer, which is allocated once.
+
+        beside: whether the next kernel leaves it room on multiprocessors
+        """
         function, shape = self.functions[launching.kernel.name], launching.launch
         if shape.shared_bytes > STATIC_SHARED_LIMIT:
             self.driver.allow_shared(function, shape.shared_bytes)
+        if beside:
+            self.driver.share_all(function)
         maps = launching.kernel.function.maps
         fields = [field_of(variable.type) for variable in launching.arguments] + [MAP] * len(maps)
         offsets = self.driver.parameter_offsets(function, len(fields)) or natural_offsets(fields)

@@ -31,6 +31,7 @@ from rise.expr import Expr, Literal, Primitive, subterms
 from rise.interpret.inputs import Block, Layout, Plain, elements, layout, stored_as
 from rise.interpret.instance import number
 from rise.nat import Nat
+from rise.numbers import largest
 from rise.primitives.declare import plain_pattern
 from rise.types import Array, Fragment, Scalar, Type, Vector, arguments
 
@@ -140,7 +141,7 @@ def literals(terms: Iterable[Expr]) -> tuple[float, ...]:
 
 
 def scale(program: Expr, numbers: Sequence[float] = ()) -> Scale:
-    """How large inputs of the program may be, that products of two, summed up, are exact."""
+    """How large inputs of the program may be so that sums of products of two of them are exact."""
     bits, terms = 24, 1
     for part in subterms(program):
         if not isinstance(part, Primitive):
@@ -246,6 +247,8 @@ class _Source:
 
     def _draw(self, kind: str, turn: int) -> Plain:
         shape, element = self.block.shape, self.block.element
+        if not self.count:
+            return np.zeros(shape, self.block.dtype)
         if not isinstance(element, Scalar):
             return self._indices(max(number(element.size), 1), kind)
         if element.name == "bool":
@@ -330,6 +333,7 @@ def _pool(scalar: Scalar, kind: str, count: int, size: Scale) -> list[float]:
 def _stored(numbers: Any, scalar: Scalar) -> Plain:
     """As the type holds them: within its range, whole where it has nothing else."""
     if scalar.is_float:
-        return stored_as(numbers, scalar)
+        most = largest(scalar)
+        return stored_as(np.where(np.isinf(numbers), numbers, np.clip(numbers, -most, most)), scalar)
     about = np.iinfo(stored_as(np.zeros(()), scalar).dtype)
     return np.clip(np.rint(numbers), about.min, about.max).astype(about.dtype)

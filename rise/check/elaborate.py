@@ -175,6 +175,7 @@ class Elaborator(Inference):
         return stack
 
     def _let(self, node: s.Let, scope: Scope, expected: Type, context: Context) -> Expr:
+        functions.distinct((node.pattern,))
         bound = self.infer(node.value, scope)
         types = (self.unifier.data(), self.unifier.data())
         self.unifier.unify(

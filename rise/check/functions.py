@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rise.check.context import NOWHERE, Context, Notes, counted, plainly
 from rise.check.difference import shown
 from rise.check.inference import Inference
 from rise.check.scope import Scope, annotation
-from rise.errors import TypeMismatch
+from rise.errors import ScopeError, TypeMismatch
 from rise.expr import Apply, Expr, Identifier, Lambda, Primitive
 from rise.nat import Nat
 from rise.primitives.declare import primitive as declared
@@ -17,11 +17,14 @@ from rise.source import Note, Span
 from rise.syntax import surface as s
 from rise.types import Composite, Dependent, Function, Pair, Type, Unknown
 
+UNUSED = "_"  # names any number of values, none of which is of interest
+
 
 def function(
     e: Inference, node: s.Function, expected: Type, scope: Scope, context: Context = NOWHERE
 ) -> Expr:
     """Curried, or taking a pair apart: the expected type decides (`map` wants one argument)."""
+    distinct(_parameters_of(node))
     wanted = _as_function(e, expected, node)
     patterns, body = node.parameters, node.body
     if len(patterns) > 1 and isinstance(wanted, Function) and _takes_pair(e, wanted):
@@ -142,6 +145,24 @@ def pattern(
     whole = "".join(names) if all(len(n) == 1 for n in names) else "_".join(names)
     identifier, inner = scope.bind(whole, type_, node.span)
     return identifier, _project(e, node, identifier, inner, notes)
+
+
+def distinct(patterns: Iterable[s.Pattern]) -> None:
+    """R0205 if two of the values that are named together have the same name, other than `_`."""
+    names: set[str] = set()
+    for named in (name for node in patterns for name in _names(node)):
+        if named.name in names - {UNUSED}:
+            message = f"`{named.name}` already names a value here"
+            raise ScopeError("R0205", message, named.span, "give one of them another name")
+        names.add(named.name)
+
+
+def _parameters_of(node: s.Surface) -> Iterator[s.Pattern]:
+    """Those of a function, and of the functions that it consists of: `x => y => …` is `(x, y) => …`."""
+    while isinstance(node, s.Function | s.DependentFunction):
+        if isinstance(node, s.Function):
+            yield from node.parameters
+        node = node.body
 
 
 def require_natural(e: Inference, type_: Type, node: s.Pattern) -> None:

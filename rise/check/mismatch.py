@@ -10,13 +10,13 @@ from rise.errors import TypeMismatch
 from rise.frozen import filled_at_once
 from rise.nat import Atom, Nat, Operation
 from rise.source import Note, Origin
-from rise.types import BOOL, Array, Function, Scalar, Type, Unknown, Variable, is_data
+from rise.types import BOOL, Array, Function, Index, Scalar, Type, Unknown, Variable, is_data
 
 
 @filled_at_once
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """That an expression has a type: what is expected, what was found, where, and in which role."""
+    """The demand that an expression has a type: the expected one, the one found, the place, and the role."""
 
     expected: Type
     found: Type
@@ -55,6 +55,11 @@ def _hint(demand: Demand, wanted: Type, found: Type) -> str | None:
     rigid = next((t for t in (wanted, found) if isinstance(t, Variable)), None)
     if rigid is not None:
         return f"`{rigid}` may be any type here: the program must not depend on which"
+    if isinstance(wanted, Index) and isinstance(found, Scalar):
+        size = wanted.size if isinstance(wanted.size, Nat) and not wanted.size.unknowns else "n"
+        return f"`natAsIndex({size})(i)` is a number i as an index"
+    if isinstance(wanted, Scalar) and isinstance(found, Index):
+        return "`indexToInt(i)` is an index i as a number"
     if isinstance(wanted, Array) and not isinstance(found, Array):
         return "an array is needed here"
     if isinstance(found, Array) and isinstance(wanted, Scalar):

@@ -180,6 +180,8 @@ class Loader:
         other = checked.definitions.get(syntax.name)
         first = other.origin if other else checked.places.get(syntax.name)
         if first is not None:
+            if syntax.name not in checked.places:  # what follows means this one, not the imported one
+                checked.failed.add(syntax.name)
             raise _defined_twice(syntax.name, syntax.name_span, first)
         checked.places[syntax.name] = syntax.name_span
         if recursion.mentions(syntax) & checked.failed - {syntax.name}:

@@ -37,6 +37,8 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0021": "`--check=field` needs whole numbers that nothing on the way to the result rounds. Here sums "
     "are too long, or products too many, for the types that hold them. Smaller sizes leave room for larger "
     "numbers.",
+    "R0022": "`codegen.compile` takes a definition, a strategy that has been called with its parameters, a "
+    "mapping of sizes and, for spills, `refuse` or `allow`.",
     "R0031": "The cost model has no figures of a GPU for this target.",
     "R0032": "The search space has no parameters of this strategy. `rise tune` searches those of "
     "`tensor_core`, and of strategies that declare which values are tried (`rise strategies NAME`).",
@@ -82,7 +84,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0203": "A value stands where a type or a size is needed, or the other way round.",
     "R0204": "A type is written in another form than it has, `Array[n, t]`, or a foreign function is none of "
     "C: its name, the number of its parameters, a body whose brackets are not balanced.",
-    "R0205": "One list of parameters has two of the same name.",
+    "R0205": "A definition, a list of parameters or a pattern gives two values or two sizes the same name.",
     "R0206": "A primitive or a definition takes a size, a type or a memory, as in `split(32)`, and it is "
     "missing.",
     "R0207": "Two primitives are declared under one name.",
@@ -242,7 +244,8 @@ EXPLANATIONS: Mapping[str, str] = {
     "while one multiplies, another one computes. It is for skewed steps, `skewed(inTurn(…))`, of a "
     "reduceRoleSplit by two or more warpgroups that compute.",
     "R0799": "An internal error of code generation. Please report it.",
-    "R0801": "Emulation compiles the kernel for the host, with g++ or clang++, and neither was found.",
+    "R0801": "Emulation compiles the kernel for the host, by the command that the variable CXX names, or "
+    "else by g++ or clang++, and it was not found.",
     "R0802": "The C++ compiler rejects the kernel. If this compiler printed the kernel, please report that.",
     "R0803": "An input has elements of another type than the kernel takes; nothing is converted silently.",
     "R0804": "An input has another shape than the kernel is compiled for.",

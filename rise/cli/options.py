@@ -45,7 +45,7 @@ def _natural(text: str) -> int:
 
 
 def _folder(text: str) -> str:
-    """One that does not exist would be looked into in vain."""
+    """A folder that exists."""
     if not os.path.isdir(text):
         raise argparse.ArgumentTypeError(f"there is no folder {text}")
     return text

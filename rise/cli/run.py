@@ -17,6 +17,7 @@ from codegen.execute import available_backend, execute
 from codegen.host.program import HostProgram
 from codegen.host.text import edited
 from rise import files
+from rise.check.operators import unlawful
 from rise.check.specialise import inputs_of, leaves_of, sizes_from_inputs, undepended
 from rise.cli.comparing import DRAWS, Verdict, compared, in_field, telling_trials
 from rise.cli.foreign import check_foreign
@@ -27,6 +28,7 @@ from rise.errors import LaunchError, UsageError
 from rise.expr import Expr
 from rise.interpret import call, random_inputs
 from rise.progress import progress
+from rise.source import place
 from rise.suggest import suggestion
 from rise.types import Type
 from strategies.core import Strategy
@@ -62,7 +64,12 @@ def ran(arguments: argparse.Namespace, chosen: Subject, strategy: Strategy) -> i
         write_result(Path(arguments.out), outcome.result)
     show = _print_json if arguments.json else _print
     show(whole, backend, outcome, verdict)
-    return 0 if verdict is None or verdict.comparison.agrees else 1
+    if verdict is None or verdict.comparison.agrees:
+        return 0
+    for origin, law in unlawful(program, arguments.seed):
+        where = f"{span}: " if (span := place(origin)) is not None else ""
+        note(f"{where}the operator of this `reduce` is not {law}: its result depends on the schedule")
+    return 1
 
 
 def _attempt(

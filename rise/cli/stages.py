@@ -61,7 +61,9 @@ def subject(arguments: argparse.Namespace) -> Subject:
     expected = sizes(getattr(arguments, "expect", []), "--expect")
     if closed := [name for name in expected if name not in left]:
         hint = f"`--runtime {closed[0]}` leaves it open"
-        raise UsageError("R0005", f"--expect {closed[0]}: it is no size that stays open", None, hint)
+        raise UsageError(
+            "R0005", f"--expect {closed[0]}: not a size that stays open until launch", None, hint
+        )
     return Subject(named(arguments), given, left, expected)
 
 

@@ -168,7 +168,7 @@ def _with_types(
     arrays: list[tuple[str, numpy.ndarray[Any, Any], Type]],
     given: Mapping[str, Any],
 ) -> Definition:
-    """The definition at the types of its inputs: a `{t: DataType}` is what an array of t's holds."""
+    """The definition at the types of its inputs: `{t: DataType}` is the type of the elements of one."""
     names = [p.name for p in definition.parameters if p.kind is Kind.DATA]
     names += [name for name, kind in _dependent(definition.body) if kind is Kind.DATA]
     if not names:

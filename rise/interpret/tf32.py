@@ -29,7 +29,7 @@ def rounded(array: Array) -> Array:
 
 
 def unrounded(array: Array) -> Array:
-    """Where numbers are that tf32 does not have."""
+    """Which of the numbers are not numbers of tf32."""
     wrong: Array = np.asarray(array, np.float32).view(np.uint32) & np.uint32((1 << DROPPED) - 1) != 0
     return wrong
 

@@ -245,6 +245,13 @@ def prefix(call: Call, count: Data, values: Data) -> Tree:
     return each(lambda x: _defined(first, x), values)
 
 
+def prefixes(call: Call, counts: Data, values: Data) -> Tree:
+    size = call.size("m")
+    leaf = _checked(call, leaf_of(counts), size + 1)
+    first = Leaf(np.arange(size) < np.expand_dims(leaf.array, -1), leaf.depth)
+    return each(lambda x: _defined(first, x), values)
+
+
 def _defined(chosen: Leaf, leaf: Leaf) -> Leaf:
     """The elements that are chosen; the others are undefined."""
     depth, (which, array) = together(chosen, leaf)

@@ -6,9 +6,10 @@ is never negative.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import gcd
 
-from rise.nat.facts import NOTHING, Facts, at_least, below, term_is_whole
+from rise.nat.facts import KEPT, NOTHING, Facts, at_least, below, term_is_whole
 from rise.nat.normal_form import Nat, NatLike, Operation, atom, constant, nat
 
 
@@ -17,7 +18,11 @@ def quotient(value: NatLike, divisor: NatLike, facts: Facts = NOTHING) -> Nat:
     dividend, size = nat(value), nat(divisor)
     if dividend.value is not None and size.value:
         return constant(dividend.value // size.value)
-    facts = facts.with_divisor(size)
+    return _quotient(dividend, size, facts.with_divisor(size))
+
+
+@lru_cache(maxsize=KEPT)
+def _quotient(dividend: Nat, size: Nat, facts: Facts) -> Nat:
     if (exact := _exact_by_sum(dividend, size)) is not None:
         return exact
     whole, rest = _separate(dividend, size, facts)
@@ -55,7 +60,11 @@ def remainder(value: NatLike, divisor: NatLike, facts: Facts = NOTHING) -> Nat:
     dividend, size = nat(value), nat(divisor)
     if dividend.value is not None and size.value:
         return constant(dividend.value % size.value)
-    facts = facts.with_divisor(size)
+    return _remainder(dividend, size, facts.with_divisor(size))
+
+
+@lru_cache(maxsize=KEPT)
+def _remainder(dividend: Nat, size: Nat, facts: Facts) -> Nat:
     if _exact_by_sum(dividend, size) is not None:
         return constant(0)
     _, rest = _separate(dividend, size, facts)

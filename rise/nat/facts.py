@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
-from rise.frozen import filled_at_once
+from rise.frozen import Remembers, filled_at_once, hashed_once
 from rise.nat.normal_form import (
     Atom,
     Coefficient,
@@ -20,10 +21,14 @@ from rise.nat.normal_form import (
     raised,
 )
 
+# how many results of each function are kept: passes ask the same of the same indices, kernel after kernel
+KEPT = 1 << 13
 
+
+@hashed_once
 @filled_at_once
 @dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Remembers):
     """What may be assumed: ranges `lower <= v < upper` of variables, and divisibilities `d | n`.
 
     nonzero: atoms that are at least 1. Others may be 0, as sizes may.
@@ -33,9 +38,12 @@ class Facts:
     divisible: frozenset[tuple[Nat, Nat]] = frozenset()
     nonzero: frozenset[Atom] = frozenset()
 
+    def __hash__(self) -> int:
+        return hash((frozenset(self.ranges.items()), self.divisible, self.nonzero))
+
     def with_range(self, name: str, lower: NatLike, upper: NatLike) -> Facts:
         """With a range, which is not empty: where it starts at 0 or above, its end is at least 1."""
-        return self.with_ranges([(name, lower, upper)])
+        return _with_range(self, name, nat(lower), nat(upper))
 
     def with_ranges(self, ranges: Iterable[tuple[str, NatLike, NatLike]]) -> Facts:
         """With several, none of which is empty."""
@@ -51,6 +59,11 @@ class Facts:
         """A divisor is at least 1."""
         factors = _factors(divisor) - self.nonzero
         return replace(self, nonzero=self.nonzero | factors) if factors else self
+
+
+@lru_cache(maxsize=KEPT)
+def _with_range(facts: Facts, name: str, lower: Nat, upper: Nat) -> Facts:
+    return facts.with_ranges([(name, lower, upper)])
 
 
 def _factors(positive: Nat) -> set[Atom]:
@@ -70,6 +83,11 @@ def _extreme(value: Nat, facts: Facts, largest: bool) -> Nat | None:
     """A bound of value in which no ranged variable is left; None where none is found."""
     if not facts.ranges and not value.has_operations:
         return value
+    return _bound(value, facts, largest)
+
+
+@lru_cache(maxsize=KEPT)
+def _bound(value: Nat, facts: Facts, largest: bool) -> Nat | None:
     for _ in range(64):
         total, changed = constant(0), False
         for monomial, coefficient in value.terms:

@@ -297,7 +297,7 @@ class Nat(Remembers):
 
     @property
     def factor(self) -> int:
-        """The largest number that divides it whatever the variables are: 8 of 8*n + 16; 0 of 0."""
+        """The largest number that divides the size, whatever its variables are: 8 for 8*n + 16; 0 for 0."""
         return gcd(*(int(c) for _, c in self.terms)) if self.is_whole else 1
 
     @cached_property

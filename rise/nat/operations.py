@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 from rise.nat.division import quotient, remainder
-from rise.nat.facts import NOTHING, Facts, at_least
+from rise.nat.facts import KEPT, NOTHING, Facts, at_least
 from rise.nat.normal_form import (
     OPERATIONS,
     Atom,
@@ -135,6 +136,11 @@ OPERATIONS.update(quotient=quotient, remainder=remainder, min=minimum, max=maxim
 
 def simplify(value: Nat, facts: Facts) -> Nat:
     """Rebuilds every operation under the facts."""
+    return _simplified(value, facts) if value.has_operations else value
+
+
+@lru_cache(maxsize=KEPT)
+def _simplified(value: Nat, facts: Facts) -> Nat:
     return _recombine(value.rebuilt(lambda base: _simplify_atom(base, facts)), facts)
 
 

@@ -84,6 +84,14 @@ declare_pattern(
     example=("let x = 2 + 3 in x * x", "25"),
 )
 declare("id", "{t: DataType} -> t -> t", "The identity.", patterns.identity, example=("id(1)", "1"))
+declare(
+    "promoted",
+    "(bytes: Nat) -> {t: DataType} -> t -> t",
+    "The identity. Where a bulk copy reads it, so many bytes are brought into the L2 cache at once: 64, 128"
+    " or 256.",
+    patterns.identity,
+    example=("promoted(256)(1)", "1"),
+)
 
 # --- pairs ----------------------------------------------------------------------------------------
 
@@ -218,6 +226,17 @@ declare_pattern(
     " nobody has to compute them.",
     views.prefix,
     example=("prefix(2)(makeArray(3)(1.0, 2.0, 3.0))", "[1.0, 2.0, nan]"),
+)
+declare_pattern(
+    "prefixes",
+    "{n: Nat, m: Nat, t: DataType} -> n.Idx[m + 1] -> n.m.t -> n.m.t",
+    "prefix of each row, with a number for each: rows that are full to different lengths, as one array. What"
+    " is undefined may be written, with any values, where `prefix` writes nothing.",
+    views.prefixes,
+    example=(
+        "prefixes(makeArray(2)(1, 2))(makeArray(2)(makeArray(2)(1.0, 2.0), makeArray(2)(3.0, 4.0)))",
+        "[[1.0, nan], [3.0, 4.0]]",
+    ),
 )
 
 # --- indices --------------------------------------------------------------------------------------

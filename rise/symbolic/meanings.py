@@ -112,6 +112,13 @@ def _prefix(e: Evaluator, given: Given, result: Any, count: Whole, xs: Sequence)
     )
 
 
+def _prefixes(e: Evaluator, given: Given, result: Any, counts: Sequence, xss: Sequence) -> Value:
+    def row(i: Whole) -> Value:
+        return _prefix(e, given, result.element, counts.at(i), xss.at(i))
+
+    return Sequence(e.world.size(result.size), row)
+
+
 PATTERNS: dict[str, Meaning] = {
     "map": _map,
     "mapVec": _map,
@@ -132,6 +139,7 @@ PATTERNS: dict[str, Meaning] = {
     "scatter": _scatter,
     "scatterBy": _scatter_by,
     "prefix": _prefix,
+    "prefixes": _prefixes,
     "select": lambda e, g, r, c, x, y: e.chosen(True if c is TRUE else False if c is FALSE else c, x, y),
 }
 
@@ -223,6 +231,7 @@ def _nat_as_index(e: Evaluator, given: Given, result: Any, x: Value) -> Value:
 
 VIEWS: dict[str, Meaning] = {
     "id": lambda e, g, r, x: x,
+    "promoted": lambda e, g, r, x: x,
     "zip": lambda e, g, r, x, y: Sequence(x.size, lambda i: (x.at(i), y.at(i))),
     "unzip": lambda e, g, r, x: (
         Sequence(x.size, lambda i: x.at(i)[0]),

@@ -17,7 +17,7 @@ ROUNDS = 8
 
 
 def format_text(source: Source) -> str:
-    """The text of a file, formatted; formatting that changes nothing more.
+    """The text of a file, formatted. Formatting it again changes nothing.
 
     ParseError, or several as one, where the text is no program. A result that does not parse to the
     same tree with the same comments is a mistake of the formatter, R0199, and is not given out.

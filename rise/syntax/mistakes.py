@@ -14,6 +14,7 @@ from rise.syntax.foreign_idioms import (
     BEFORE_NAME,
     BEFORE_TIMES,
     CHOICE,
+    element_hint,
     operator_hint,
     told,
 )
@@ -213,6 +214,8 @@ def _token_hint(extent: Span, terminal: str, could_follow: frozenset[str]) -> st
         return "an expression stands in a definition: `def name = …`"
     if could_follow == {"_LPAR"} and re.search(r"\bfun\s*\Z", source.text[:offset]):
         return FUNCTION
+    if terminal == "_LBRACKET" and source.text[:offset].endswith("]"):
+        return f"{element_hint('xs', 'i')}, and one of that is `xs |> idx(i) |> idx(j)`"
     if text in KEYWORDS and could_follow & {"NAME"} and "_FUN" not in could_follow:
         return f"`{text}` is a keyword and cannot be a name"
     if could_follow == {"STRING"}:
@@ -223,7 +226,11 @@ def _token_hint(extent: Span, terminal: str, could_follow: frozenset[str]) -> st
         return "a pair stands in parentheses: `(a, b)`"
     if terminal in EXPRESSION_START and "_COMMA" in could_follow:
         return "there may be a `,` missing in front of it"
-    return _bracket_hint(source, offset, text)
+    if (hint := _bracket_hint(source, offset, text)) is not None:
+        return hint
+    if terminal == "_COLON" and "TIMES" in could_follow:
+        return "a type stands behind a parameter, or in parentheses, `(x: f32)`; `f32(x)` converts a number"
+    return None
 
 
 def _header_hint(parameters: str, terminal: str, could_follow: frozenset[str]) -> str | None:

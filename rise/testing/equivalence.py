@@ -194,7 +194,7 @@ class _Pair:
         return _Pair(left, right, names, Problem(*both, asks), given)
 
     def small_sizes(self, found: Refuted | Open) -> Iterator[Sizes]:
-        """Those at which a difference is already known, then small ones, each as the left one names them."""
+        """Sizes to try, by the names of the left program: those of a known difference, then small ones."""
         if self.given is not None:
             yield self.given
             return

@@ -13,7 +13,7 @@ MOST = 256  # scalars in a value
 
 @lru_cache(maxsize=4096)
 def is_small(type_: Type) -> bool:
-    """No empty array in it, none with very many elements, vectors and fragments of numbers only."""
+    """Whether no array in the type is empty or very large, and vectors and fragments hold numbers."""
     return 0 < _elements(type_) <= MOST
 
 

@@ -174,6 +174,10 @@ PATTERNS: Mapping[str, Callable[..., Value]] = {
     "scatter": _scattered,
     "scatterBy": _owned,
     "prefix": lambda _, count, xs: [next(x for _ in [x][: count - i]) for i, x in enumerate(xs)],
+    "prefixes": lambda _, counts, xss: [
+        [next(x for _ in [x][: count - i]) for i, x in enumerate(xs)]
+        for count, xs in zip(counts, xss, strict=True)
+    ],
     "idx": lambda _, i, xs: xs[i],
     "indexToInt": lambda _, i: i,
     "indexAsNat": lambda _, i: i,

@@ -80,7 +80,7 @@ def _below(choose: Choose, solution: Solution) -> Operands | None:
 def _permutation(choose: Choose, solution: Solution) -> Operands | None:
     """All indices, in some order."""
     order = _some_order(choose, solution)
-    return {0: _indices(order)} if order else None
+    return {0: _indices(order, len(order))} if order else None
 
 
 def _some_order(choose: Choose, solution: Solution) -> list[int]:
@@ -90,22 +90,29 @@ def _some_order(choose: Choose, solution: Solution) -> list[int]:
     return [left.pop(choose.below(len(left))) for _ in range(len(left))] if len(left) <= 8 else []
 
 
-def _indices(order: list[int]) -> Expr:
-    below = Index(nat(len(order)))
-    array = Primitive(primitive("makeArray").member(len(order)), (below,))
-    return apply(array, *(Literal(index, below) for index in order))
+def _indices(indices: list[int], size: int) -> Expr:
+    below = Index(nat(size))
+    array = Primitive(primitive("makeArray").member(len(indices)), (below,))
+    return apply(array, *(Literal(index, below) for index in indices))
 
 
 def _inverse_permutations(choose: Choose, solution: Solution) -> Operands | None:
     """All indices, in some order, and where each of them is."""
     owners = _some_order(choose, solution)
     places = [owners.index(element) for element in range(len(owners))]
-    return {0: _indices(owners), 1: _indices(places)} if owners else None
+    return {0: _indices(owners, len(owners)), 1: _indices(places, len(owners))} if owners else None
 
 
 def _all(_: Choose, solution: Solution) -> Operands | None:
     size = solution[NatVariable("n")]
     return {0: Literal(size.value or 0, Index(size + 1))} if isinstance(size, Nat) else None
+
+
+def _all_of_each(_: Choose, solution: Solution) -> Operands | None:
+    match solution[NatVariable("n")], solution[NatVariable("m")]:
+        case Nat(value=int(rows)), Nat(value=int(size)) if 0 < rows <= 8:
+            return {0: _indices([size] * rows, size + 1)}
+    return None
 
 
 def _as_many(_: Choose, solution: Solution) -> Mapping[str, Argument]:
@@ -168,6 +175,7 @@ SPECIAL: Mapping[str, Special] = {
     "scatter": Special((0,), _permutation, ("n",), _as_many),
     "scatterBy": Special((0, 1), _inverse_permutations, ("n",), _as_many),
     "prefix": Special((0,), _all),
+    "prefixes": Special((0,), _all_of_each),
     "natAsIndex": Special((0,), _below),
     "reorder": Special(arguments=("f", "finv"), choose=_inverses),
     "tensorMatMulAdd": Special((), _numbers),

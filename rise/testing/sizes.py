@@ -61,7 +61,7 @@ class Step:
 
 
 def _search(steps: tuple[Step, ...], done: int, values: Values, choose: Choose, fixed: set[int]) -> bool:
-    """Numbers for what is left, the pool in random order for each; those not yet chosen are 1."""
+    """Numbers for the variables left, from the pool in random order; 1 for those not yet chosen."""
     if done == len(steps):
         return True
     step = steps[done]

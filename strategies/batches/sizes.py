@@ -166,7 +166,7 @@ class Sizes:
     # --- by tensor cores
 
     def _by_warps(self) -> Plan:
-        """As many matrices as are about TILE bytes, and warps that divide them."""
+        """About TILE bytes of matrices, and a number of warps that divides them."""
         pairs = (
             (count, warps) for count in self._counts(TILE) for warps in (4, 5, 3, 2, 1) if count % warps == 0
         )

@@ -292,7 +292,7 @@ unroll: Strategy = choice(low.UNROLL_MAP, low.REDUCE_SEQ_UNROLL, low.MAP_SEQ_UNR
 
 @prints_as_call
 def parallel(level: Rewrite) -> Strategy:
-    """The outermost loop, a map, over the workers of a level."""
+    """Distributes the outermost loop, a map, over the workers of a level."""
     return nearest(level)
 
 

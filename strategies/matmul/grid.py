@@ -39,7 +39,7 @@ NO_LIST = (
 
 @prints_as_call
 def outermost_map(s: Rewrite) -> Strategy:
-    """s at the map that computes what the views around it rearrange."""
+    """Applies s to the map whose result the views around it rearrange."""
     return recursive("outermost_map", lambda itself: choice(computing(s), argument(itself)))
 
 

@@ -145,7 +145,7 @@ def computed_operands(term: Expr) -> list[Expr]:
 
 
 # views that say where matrices of an array are written
-WRITTEN = frozenset({"join", "split", "transpose", "take", "reorder", "prefix", "scatterBy"})
+WRITTEN = frozenset({"join", "split", "transpose", "take", "reorder", "prefix", "prefixes", "scatterBy"})
 
 
 def matrices_in(term: Expr) -> Expr | None:
@@ -167,10 +167,10 @@ def under_views(s: Rewrite) -> Strategy:
         inner = matrices_in(term)
         if inner is None or rank(term) > 2:
             return Failure("under_views", term, "no views are around an array of matrices")
-        return s(term) if term is inner else argument(at_inner)(term)
+        return at(inner)(term)
 
-    def at_inner(term: Expr) -> Result:
-        return s(term) if computes(term) and rank(term) == 3 else argument(at_inner)(term)
+    def at(inner: Expr) -> Rewrite:
+        return lambda term: s(term) if term is inner else argument(at(inner))(term)
 
     return FunctionStrategy("under_views", run)
 

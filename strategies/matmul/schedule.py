@@ -16,6 +16,7 @@ from rise.instructions import Family, family, shapes
 from strategies.settings import Idle, Law, Parameters, parameter
 
 WITHOUT_REST = (0, 0, 0)
+PROMOTED = 128  # bytes that the copying unit brings into the L2 cache at once, if nothing else is said
 # where copies by threads change nothing
 NOT_COPIED: tuple[Idle, ...] = (
     (lambda s: s.uses_wgmma, "the copying unit brings the tiles that warpgroups read, swizzled"),
@@ -147,6 +148,11 @@ class Schedule(Parameters):
         0, "slots for the tiles of matrices that only the epilogue reads, which the warpgroup that loads"
         " fills ahead; 0: lanes read them once the products are complete",
         least=0,
+    )  # fmt: skip
+    promoted: int = parameter(
+        PROMOTED, "bytes of operands that the copying unit brings into the L2 cache at once",
+        values=(64, 128, 256),
+        idle=[(lambda s: not s.uses_wgmma, "threads copy the tiles that warps read, line by line")],
     )  # fmt: skip
     rest: tuple[int, int, int] = parameter(
         WITHOUT_REST, "of an array of matrices all but the first so many have tiles of m × n, in a kernel of"

@@ -81,7 +81,7 @@ from strategies.matmul.requirements import PROGRAMS, TILES, fulfils
 from strategies.matmul.rounding import rounded_up
 from strategies.matmul.schedule import HOPPER, WMMA, Schedule
 from strategies.matmul.split_k import over_cluster
-from strategies.matmul.staging import copies_of, loaded_ahead, specialise, stage, tiles_copied
+from strategies.matmul.staging import copies_of, loaded_ahead, promoted, specialise, stage, tiles_copied
 from strategies.matmul.sums import in_one_sum
 from strategies.matmul.tiling import in_tile, raster, tile_output, tile_reduction, tupled
 from strategies.normal_forms import view_inward
@@ -296,6 +296,7 @@ def hopper(s: Schedule = HOPPER) -> Strategy:
             loaded_ahead(copies, s.ahead, consumers),
             stage(copies, s.stages),
             specialise(s.stages, consumers) if s.warp_specialised else id_,
+            promoted(s.promoted),
             bring_prologue,
         ),
     )  # fmt: skip

@@ -94,7 +94,7 @@ def _sliced(product: Expr, slices: int, kept: Rewrite) -> Rewrite:
 
 
 def closed(term: Expr) -> bool:
-    """Whether what is in global memory is there for the whole program, not for each matrix of an array."""
+    """Whether buffers in global memory belong to the whole program, not to each matrix of an array."""
     return all(map(closed_in(term), outermost_parts(term, in_global)))
 
 

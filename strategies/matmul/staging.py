@@ -27,7 +27,7 @@ from strategies.core import (
     top_down,
 )
 from strategies.matmul.constraints import PATTERNS, WARP, WARPGROUP, pattern
-from strategies.matmul.schedule import Schedule
+from strategies.matmul.schedule import PROMOTED, Schedule
 from strategies.places import mapped
 
 NOT_ALONG_K = (
@@ -187,6 +187,16 @@ def specialise(slots: int, consumers: int, producers: int = 1) -> Strategy:
     after:  xs |> reduceRoleSplit(slots, producers, consumers)(load, compute, 0)
     """
     return everywhere(low.WARP_SPECIALISE.with_sizes(s=slots, p=producers, c=consumers))
+
+
+@prints_as_call
+def promoted(count: int) -> Strategy:
+    """What bulk copies bring to shared memory comes into the L2 cache so many bytes at once.
+
+    before: x |> bulkCopy(l)
+    after:  x |> promoted(256) |> bulkCopy(l)
+    """
+    return everywhere(s.COPY_PROMOTED.with_sizes(b=count)) if count != PROMOTED else id_
 
 
 @prints_as_call

@@ -19,7 +19,7 @@ from rewrites import lowering as low
 from rewrites import reductions as r
 from rewrites import views
 from rewrites.memory import IN_SHARED
-from rewrites.padding import ROUND_UP_REDUCE
+from rewrites.padding import ROUND_UP_MAP, ROUND_UP_REDUCE
 from rewrites.result import Failure, Result
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, missing
 from rewrites.rule import Rule
@@ -52,6 +52,7 @@ MOST_THREADS = 1024  # of a block
 KEPT = 128  # bytes of a row that a thread keeps in registers at most
 LOOPING = 512  # threads of a block whose rows are longer, and are read in turns
 MOST_LOADS = 8  # under way before a thread computes, and vectors that a loop is unrolled to
+FEW_BYTES = 64  # under way before a thread computes that has 32 registers
 FAN = 8
 OPEN_THREADS, OPEN_LOADS = 256, 2  # for rows whose length is known at launch only
 WARPS = 4  # of a block, each with a row
@@ -253,6 +254,20 @@ def by_warps(rows: Expr, s: Rewrite) -> Strategy:
     warps = gcd(count.value or 1, WARPS) if count is not None else 1
     blocks = seq(mapped(seq(mapped(s), low.MAP_WARP)), low.MAP_BLOCK.with_sizes(d=0))
     return seq(a.SPLIT_JOIN.with_sizes(n=warps), argument(blocks))
+
+
+def in_few_blocks(rows: Expr, s: Rewrite, most: int) -> Strategy:
+    """s in the function of a map over rows, in so many blocks at most: each warp takes several in turn."""
+    count = length(rows)
+    if count is None or count.value is None:
+        return refuse("rows", "few_blocks: the number of rows is not known")
+    each = -(-count.value // (WARPS * most))
+    turns = seq(mapped(seq(mapped(s), low.MAP_SEQ)), low.MAP_WARP)
+    warps = seq(a.SPLIT_JOIN.with_sizes(n=each), argument(turns))
+    blocks = seq(mapped(warps), low.MAP_BLOCK.with_sizes(d=0))
+    parts = seq(a.SPLIT_JOIN.with_sizes(n=WARPS * each), argument(blocks))
+    more = missing(count, WARPS * each)
+    return parts if more is None else seq(ROUND_UP_MAP.with_sizes(p=more), argument(parts))
 
 
 def _flattened(term: Expr) -> Result:

@@ -53,7 +53,7 @@ from strategies.memory_bound.blocks import (
     with_neutral,
 )
 from strategies.memory_bound.rows import at_reductions, in_block
-from strategies.memory_bound.widths import reduces_numbers, widest
+from strategies.memory_bound.widths import reduces_numbers, widest, widest_of_rows
 from strategies.normal_forms import fuse_components, view_inward
 from strategies.operands import in_function, nth_operand
 from strategies.places import in_inputs, mapped
@@ -105,7 +105,7 @@ def _rows(term: Expr, given: Mapping[str, int]) -> Rewrite:
     size = reduced_length(applied[2][0].body)
     if size is None:
         return refuse("reduction", "expected a map, whose function is a reduction")
-    width, known = widest(term), size.value
+    width, known = widest_of_rows(term), size.value
     if known is not None and not given["threads"] and known * width <= BY_THREADS:
         return lowered
     given = _vectors(term, given)
@@ -136,7 +136,7 @@ def _rows_in_parts(rows: int, size: int, width: int, given: Mapping[str, int]) -
 
 
 def _number(term: Expr, given: Mapping[str, int]) -> Strategy:
-    """A number that is computed of reductions: each in parts, and what is left by one block."""
+    """A number computed from reductions: each is reduced in parts, and one block computes the rest."""
     lengths = [n for part in subterms(term) if (n := reduced_length(part)) is not None]
     sizes = [n.value for n in lengths if n.value is not None]
     if not lengths:

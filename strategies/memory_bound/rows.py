@@ -43,17 +43,20 @@ from strategies.memory_bound.blocks import (
     BY_THREADS,
     BY_WARPS,
     FAN,
+    FEW_BYTES,
     KEPT,
+    WARP,
     Block,
     at_least,
     block_of,
     by_warps,
     chosen_or,
     flattened,
+    in_few_blocks,
     reduced_length,
     refuse,
 )
-from strategies.memory_bound.widths import reduces_numbers, widest
+from strategies.memory_bound.widths import reduces_numbers, widest, widest_of_rows
 from strategies.operands import in_function, nth_operand
 from strategies.places import in_inputs, mapped
 from strategies.rounded import by_reciprocals, in_few_instructions
@@ -64,7 +67,9 @@ from strategies.settings import searched
     threads=(0, 32, 64, 128, 256, 512, 1024), vector=(0, 1, 2, 4, 8), fan=(FAN, 2, 8, 32), keep=(True, False)
 )
 @prints_as_call
-def rows(threads: int = 0, vector: int = 0, fan: int = FAN, keep: bool = True) -> Strategy:
+def rows(
+    threads: int = 0, vector: int = 0, fan: int = FAN, keep: bool = True, few_blocks: int = 0
+) -> Strategy:
     """A map over rows: a block of threads computes each row, and moves vectors of `vector` elements.
 
     threads: of a block; 0: as many as the rows need, for short rows a warp, or a thread, for each
@@ -72,11 +77,14 @@ def rows(threads: int = 0, vector: int = 0, fan: int = FAN, keep: bool = True) -
     fan:     how many results a thread combines at each level of a reduction's tree
     keep:    rows that are used more than once, and named arrays of their length, are kept in registers,
              as far as these suffice
+    few_blocks: at most so many blocks, each of four warps, which compute several rows one after the other,
+             with few registers: another kernel may run beside them; 0: as many as there are rows
     Of longer rows, a maximum or a mean and the sums that use it are one reduction, which reads them once.
     Rows whose length is known at launch only are read again where they are used again.
     """
     chosen_or("rows", threads=threads, vector=vector)
     at_least("rows", "fan", fan, 2)
+    at_least("rows", "few_blocks", few_blocks, 0)
 
     def chosen(term: Expr) -> Rewrite:
         if isinstance(flattened(term), Success):
@@ -87,13 +95,16 @@ def rows(threads: int = 0, vector: int = 0, fan: int = FAN, keep: bool = True) -
         if isinstance(computed_before(term), Success):
             return seq(computed_before, depending(chosen))
         row, length = found
-        width, size = widest(term), length.value
+        width, size = widest_of_rows(term), length.value
         by = vector if reduces_numbers(term) else 1
         block = block_of(length, width, "rows", threads=threads, vector=by, fan=fan)
         if size is None:
             return seq(mapped(seq(named, fewer, _computed(block, keep=False))), LOWERED)
         if not _fits(block, size, width) and isinstance(AS_ONE(term), Success):
             return seq(AS_ONE, depending(chosen))
+        if few_blocks:
+            read = block_of(length, widest(row), "rows", threads=WARP, vector=by, fan=fan)
+            return in_few_blocks(term, _by_a_warp(row, read, size), few_blocks)
         if not threads and size * width <= BY_THREADS:
             return lowered
         if not threads and size * width <= BY_WARPS:
@@ -112,6 +123,13 @@ def _of_row(block: Block, row: Identifier, size: int, keep: bool) -> Strategy:
     block = replace(block, loads=block.each(size)) if keep else block.for_size(size)
     kept = _keeping(row, block) if keep else id_
     return seq(named, fewer, kept, _computed(block, keep))
+
+
+def _by_a_warp(row: Identifier, block: Block, size: int) -> Strategy:
+    """What a warp does for a row of which it keeps nothing: few registers, and a tree of one level."""
+    lanes = block.of_lanes(size)
+    loads = min(lanes.loads, max(1, FEW_BYTES // (lanes.vector * widest(row))))
+    return seq(named, fewer, _computed(replace(lanes, loads=loads, fan=WARP), keep=False))
 
 
 def _computed(block: Block, keep: bool) -> Strategy:
@@ -249,7 +267,7 @@ def _uses(term: Expr, name: str) -> Iterator[Expr]:
 
 
 def _each(parts: set[Expr], name: str, s: Rewrite) -> Strategy:
-    """s at every use of one of the parts."""
+    """Applies s at every use of one of the parts."""
 
     def run(term: Expr) -> Result:
         if _is_part(term, name):

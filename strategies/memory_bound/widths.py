@@ -18,6 +18,13 @@ def widest(term: Expr) -> int:
     return max(found, default=1)
 
 
+def widest_of_rows(term: Expr) -> int:
+    """The same for a map over rows: where each gives a number, only what is read is moved as vectors."""
+    applied = call(term)
+    numbers = isinstance(term.type, Array) and isinstance(term.type.element, Scalar)
+    return widest(applied[2][0] if numbers and applied is not None and applied[0] == "map" else term)
+
+
 def widest_vector(term: Expr) -> int:
     """How many of them a thread moves at once."""
     return max(1, WIDEST // widest(term))

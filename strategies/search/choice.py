@@ -48,6 +48,8 @@ class Search:
     store:    a file of remembered parameters, besides those that are found always
     strategy: whose parameters the model chooses, where nothing is remembered
     expected: about how large sizes are that are open until launch
+    in_front: bytes that a small kernel reads, in front of the one that is searched
+    beside:   whether products may start beside such a kernel
     """
 
     gpu: Gpu
@@ -56,13 +58,17 @@ class Search:
     strategy: str = "tensor_core"
     builds: Builds | None = None
     expected: Expected = Expected()
+    in_front: int = 0
+    beside: bool = True
 
     def problem_of(self, term: Expr) -> Problem | None:
         """What the model ranks: the problem at the sizes that are expected."""
         try:
             at = self.expected.at(term)
             found = Problem.of(at)
-            return replace(found, open=at is not term) if found is not None else None
+            if found is None or not found.m * found.n * found.k * found.batch:
+                return None
+            return replace(found, open=at is not term, in_front=self.in_front)
         except RiseError:  # of a rule that does not take the program: then there is no product to rank
             return None
 
@@ -131,8 +137,19 @@ def reduced_beside(search: Search, term: Expr) -> bool:
         return False
     best = _best(search, problem)
     read = problem.m * problem.k * problem.batch * problem.operand_bytes
-    alone = replace(problem, row_work=0)
-    return best is not None and not _faster_behind_a_kernel(search, alone, read / 2, best.cost.cycles)
+    alone, beside = replace(problem, row_work=0), replace(problem, row_work=0, in_front=read)
+    if best is None or has_faster(search.strategy, beside, search.gpu, best.cost.cycles):
+        return False
+    return not _faster_behind_a_kernel(search, alone, read / 2, best.cost.cycles)
+
+
+def starts_beside(search: Search, last: Expr, read: int) -> bool:
+    """Whether a product is better beside a small kernel that reads so many bytes than behind a larger one."""
+    problem = search.problem_of(last)
+    if problem is None:
+        return False
+    beside = _best(search, replace(problem, in_front=read))
+    return beside is not None and not _faster_behind_a_kernel(search, problem, read / 2, beside.cost.cycles)
 
 
 def pays(search: Search, whole: Expr, last: Expr, copied: int) -> bool:

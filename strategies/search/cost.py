@@ -21,13 +21,17 @@ from strategies.search.problem import Problem
 SECOND_KERNEL = 7500  # cycles: the sums of slices leave one kernel and enter the next; measured
 # cycles from the end of a kernel to the products of the next, which is launched early; measured
 BOUNDARY = 4000
+# of a kernel in front that runs beside a product's first tiles: the bytes that its warps read at once on a
+# multiprocessor, cycles for these besides the latency, and shared memory of a block and what it is given in
+FRONT_READS, FRONT_ROUND, FRONT_SHARED = 4 * 32 * 64, 250, 2048
+MOST_SUMS = 192  # registers of a thread for sums, where such a kernel has room
 EMPTY = 6000  # cycles that a second kernel takes, were there nothing left for it to do; measured
 # of a tile's time, where blocks of a cluster wait for each other: of two, and of more with several tiles each
 SYNCHRONISATION, OF_MANY = 0.01, 0.3
 # the same where one of two blocks has a tile behind the end, if tiles have up to 128 × 128 results; measured
 UNMATCHED, SMALL = 0.2, 128 * 128
 # cycles: the blocks of a cluster start together, and none ends before the others; measured
-TOGETHER = 1350
+CLUSTER_START = 1350
 MEETING = 2000  # cycles: blocks that share sums wait for the last of them, twice; measured
 EXPOSED = 0.3  # of the time that it takes to read a matrix, where it is loaded ahead: measured
 BETWEEN = 1.6  # slow-down of memory where an operand of the epilogue is read between writes
@@ -131,14 +135,17 @@ def depth(p: Problem, s: Schedule) -> float:
 def tensor_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     """BM·BN·K products at the rate that the instructions reach for long; of wider elements as many fewer.
 
-    A warp uses one of the four tensor cores of a multiprocessor, a warpgroup all of them.
+    A warp uses one of the four tensor cores of a multiprocessor, a warpgroup all of them. Of rows that are
+    missing in the mean, warpgroups beside each other do without half.
     """
     rate = gpu.macs * 2 / p.operand_bytes * gpu.sustained.get(family(s.fragment) or Family.WMMA, 0.3)
     if not s.uses_wgmma:
         rate *= min(1, s.workers * resident(p, s, gpu) / TENSOR_CORES)
     elif s.workers * resident(p, s, gpu) == 1:
         rate *= ALONE
-    return s.block[0] * s.block[1] * depth(p, s) / rate
+    beside = s.uses_wgmma and s.ping_pong == 1 and s.block[0] > s.warp[0]
+    needed = 1 - p.missing / 2 if beside else 1
+    return s.block[0] * s.block[1] * depth(p, s) * needed / rate
 
 
 def shared_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
@@ -162,7 +169,7 @@ def patterns(p: Problem, s: Schedule) -> dict[int, int]:
 
 
 def requests(p: Problem, s: Schedule, index: int) -> float:
-    """Lines of the L2 cache of which a tile of an operand asks for bytes, for each element along k.
+    """How many lines of the L2 cache a tile of an operand reads from, for each element along k.
 
     Tiles are copied in parts of their rows, as long as a line or as the pattern in shared memory: a line of
     parts is asked for AGAIN. Where rows start inside of lines, so do parts, and some take bytes of two.
@@ -207,7 +214,9 @@ def l2_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     asked = sum(part * requests(p, s, index) for index, part in enumerate(parts))
     line = max(REQUEST, busy(p, s, gpu) * LINE / gpu.l2_rate)
     cycles = depth(p, s) * max(moved / port(p, s, gpu), line * asked)
-    return cycles * (1 if not p.scattered else IN_ORDER if s.raster_matrices > 1 else CHOSEN)
+    # where each matrix is one tile, data say their order, too
+    ordered = s.raster_matrices > 1 or s.tiles(p.m, p.n) == s.cluster
+    return cycles * (1 if not p.scattered else IN_ORDER if ordered else CHOSEN)
 
 
 def port(p: Problem, s: Schedule, gpu: Gpu) -> float:
@@ -239,6 +248,26 @@ def beside_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     each = BESIDE * (1 + p.row_work) * (BESIDE_ALONE * s.ping_pong if alone else 1)
     computed = each * s.block[0] * depth(p, s)
     return max(0.0, computed - BESIDE_HIDDEN * tensor_cycles(p, s, gpu))
+
+
+def front_cycles(p: Problem, s: Schedule, gpu: Gpu, tile: float) -> float:
+    """Until a small kernel in front is done: beside the first products, where these leave it room."""
+    if not p.in_front:
+        return 0.0
+    reads = ceil(p.in_front / (FRONT_READS * gpu.multiprocessors))
+    alone = reads * (gpu.latency + FRONT_ROUND)
+    return BOUNDARY + (max(alone - tile, 0.0) if leaves_room(p, s, gpu) else alone)
+
+
+def leaves_room(p: Problem, s: Schedule, gpu: Gpu) -> bool:
+    """Whether a small block of another kernel runs well on each multiprocessor beside those of a schedule.
+
+    Beside warpgroups that take turns it costs nearly as much as in front of them: measured.
+    """
+    needed = resources(s, p.operand_bytes, p.along_k, p.result_bytes, products=p.products, beside=p.beside)
+    shared = needed.shared_bytes + 1024 + FRONT_SHARED
+    together = s.warp_specialised and s.ping_pong == 1
+    return together and needed.accumulators <= MOST_SUMS and shared <= gpu.shared
 
 
 @of_one_schedule
@@ -337,9 +366,9 @@ def addition_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 
 
 def least(p: Problem, s: Schedule, gpu: Gpu) -> float:
-    """Cycles that the cost is not below, in few terms: all tensor cores are busy, shared memory, results.
+    """A lower bound on the cost, in cycles: products at full speed, shared memory, results.
 
-    Most schedules are told from the best by these; what the cache and the memory take is left out.
+    It is quick to compute and excludes most schedules. The time of the cache and of memory is left out.
     """
     p = _first(p, s)
     rate = gpu.macs * 2 / p.operand_bytes * gpu.sustained.get(family(s.fragment) or Family.WMMA, 0.3)
@@ -397,8 +426,9 @@ def of_kernel(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     # blocks whose tiles data choose are not in step
     stops = 0 if hidden or p.scattered else min(LOCKSTEP * tile, STOP) * max(count - 3, 0)
     busy = count * tile + stops + fills * gpu.fill + epilogues * epilogue_cycles(p, s, gpu)
-    busy += TOGETHER if s.cluster * s.split_cluster > 1 else 0
-    memory = memory_cycles(p, s, gpu) + gpu.fill
+    busy += CLUSTER_START if s.cluster * s.split_cluster > 1 else 0
+    busy += front_cycles(p, s, gpu, tile)
+    memory = memory_cycles(p, s, gpu) + p.in_front / gpu.dram_rate + gpu.fill
     total = (busy**HARDER + memory**HARDER) ** (1 / HARDER) + addition_cycles(p, s, gpu)
     # of schedules that are equal otherwise, the one that moves less
     total += memory / 100

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from rewrites.folds import Fold, System, is_lowest, operator_name
-from rise.expr import Expr, Identifier, Literal, call, subterms
+from rewrites.folds import System, is_lowest, operator_name
+from rise.expr import Expr, Identifier, Literal, call
 
 TILES, POINTS = 16, 4  # tiles of rows that are looked at; rows of a tile, and columns of a block
 OPERATIONS: Mapping[str, Callable[..., Any]] = {
@@ -84,9 +84,3 @@ def _value(term: Expr, numbers: Mapping[str, Any]) -> Any:
             return OPERATIONS[name](*(_value(part, numbers) for part in operands))
         case _:
             raise _Unknown
-
-
-def is_special(fold: Fold) -> bool:
-    """Whether the terms of a reduction take special functions, which have units of their own."""
-    named = (call(part) for part in subterms(fold.body))
-    return any(found is not None and found[0] in ("exp", "exp2", "tanh") for found in named)

@@ -10,9 +10,9 @@ from typing import Any
 
 from rewrites.algorithmic import is_reduction
 from rewrites.elements import NotPointwise
-from rewrites.folds import Fold, System, factored, is_float, of_rows, operator_name
+from rewrites.folds import System, factored, of_rows
 from rewrites.result import Success
-from rise.expr import Expr, Lambda, Primitive, call, children, subterms
+from rise.expr import Expr, Lambda, Primitive, call, subterms
 from rise.instructions import Family
 from rise.nat import Nat
 from rise.progress import stepwise
@@ -22,7 +22,7 @@ from strategies.matmul.one_pass import OPERAND_BYTES, counted, one_map
 from strategies.matmul.parts import dimensions
 from strategies.search.choice import Choice, Search
 from strategies.search.hardware import Gpu
-from strategies.search.masks import Mask, is_special, mask_of
+from strategies.search.masks import Mask, mask_of
 from strategies.search.space import Point
 
 TRIED, TRIED_BY_WARPS = 6, 2
@@ -40,8 +40,8 @@ START_AND_END_AHEAD = {True: 110, False: 300}
 # how much busier a skewed step keeps tensor cores; from so many terms of the first product's sums, and
 # columns of a block, on: measured
 SKEWED, SKEWED_DEPTH, SKEWED_COLUMNS = {192: 1.0, 128: 1.08, 64: 1.08}, 128, 64
-# the same where two warpgroups take turns: of fewer terms, and where scores take instructions of their own
-IN_TURN, IN_TURN_MODIFIED = 1.04, 1.1
+# the same where two warpgroups take turns: of fewer terms
+IN_TURN = 1.04
 TURNING = 128  # rows
 MASKED = 0.3  # what a block takes longer whose scores are compared
 RESERVED = 1024 + 512  # bytes of shared memory: alignment, and mbarriers
@@ -74,7 +74,6 @@ class Pass:
 
     masked:   whether rows may have different parts of the length
     mask:     which parts, where that is known
-    modified: whether scores are computed from products in more than a multiplication, by common units
     """
 
     batch: int
@@ -84,7 +83,6 @@ class Pass:
     columns: int
     masked: bool = False
     mask: Mask | None = None
-    modified: bool = False
 
     @classmethod
     def of(cls, program: Expr) -> Pass | None:
@@ -205,7 +203,7 @@ class Pass:
         alike = not self.masked or self.rows % (2 * rows) == 0
         useful = not skewed or (self.depth >= SKEWED_DEPTH and columns >= SKEWED_COLUMNS)
         if turns:
-            useful = rows == TURNING and columns == DEEP and (self.modified or self.depth < SKEWED_DEPTH)
+            useful = rows == TURNING and columns == DEEP and self.depth < SKEWED_DEPTH
         return several and alike and useful and self._fits(rows, columns, stages, bulk, gpu, ahead, skewed)
 
     def _fits(
@@ -223,7 +221,7 @@ class Pass:
         rows, columns = int(point["rows"]), int(point["columns"])
         busy = float(min(1.0, columns / DEEP) ** SHALLOW) * BUSY[rows]
         if point.get("turns"):
-            busy *= IN_TURN_MODIFIED if self.modified and self.depth >= SKEWED_DEPTH else IN_TURN
+            busy *= IN_TURN
         elif point.get("skewed"):
             busy *= SKEWED[rows]
         start = (START_AND_END_AHEAD if point.get("ahead") else START_AND_END)[point["bulk_stores"]]
@@ -248,20 +246,7 @@ def _sizes(found: System, batch: int) -> Pass | None:
         return None
     masked = any(_chooses(part) for fold in found.folds for part in subterms(fold.body))
     own = Pass(batch, rows, _known(length) or 0, depths.pop() or 0, columns, masked)
-    return replace(own, mask=mask_of(found), modified=any(map(_is_modified, found.folds)))
-
-
-def _is_modified(fold: Fold) -> bool:
-    """Whether a maximum is of sums: of products of rows and something else, without special functions."""
-    return operator_name(fold.operator) == "max" and _adds(fold.body) and not is_special(fold)
-
-
-def _adds(term: Expr) -> bool:
-    match call(term):
-        case (("add" | "sub"), _, [_, _]) if is_float(term):
-            return True
-        case _:
-            return not is_reduction(term) and any(map(_adds, children(term)))
+    return replace(own, mask=mask_of(found))
 
 
 def _chooses(term: Expr) -> bool:

@@ -69,7 +69,9 @@ class Problem(Remembers):
     scattered: whether data say at which place each row of the result is, and so how many matrices have any:
               `batch` is then in the middle between as few as rows need and all
     input_bytes: of all inputs, fewer than of operands where some are multiplied several times; 0: not known
+    missing:  which part of the rows of all matrices is undefined where data say so for each, in the mean
     open:     whether sizes are known at launch only, and these are what is expected
+    in_front: bytes that a small kernel reads for the epilogue, which may run beside the first products
     """
 
     m: int
@@ -93,7 +95,9 @@ class Problem(Remembers):
     in_boxes: bool = True
     scattered: bool = False
     input_bytes: int = 0
+    missing: float = 0.0
     open: bool = False
+    in_front: int = 0
 
     @property
     def added_bytes(self) -> int:
@@ -182,7 +186,9 @@ class Problem(Remembers):
         found, scattered = _outlined(program), False
         if found is not None and not in_one_matrix(_body(found)) and rank(_body(program)) == 2:
             matrices = matrices_in(_body(program))
-            scattered = matrices is not None and any(_is_scatter(p) for p in subterms(_body(program)))
+            scattered = matrices is not None and any(
+                _is(part, "scatterBy") for part in subterms(_body(program))
+            )
             found = _outlined(matrices) if matrices is not None else None
         products = outermost_parts(found, is_product) if found is not None else []
         if not products or found is None:
@@ -197,9 +203,13 @@ class Problem(Remembers):
         known = [s for s in sizes if s is not None]
         rows, columns = known[len(result) - 2 : len(result)]
         batch = prod(known[: len(result) - 2])
+        missing = 0.0
         if scattered:
-            there = _number(shape(_body(program).type)[0][0]) or 0
-            batch = (batch + ceil(there / max(rows, 1)) + 1) // 2
+            there = prod(_number(size) or 0 for size in shape(_body(program).type)[0])
+            least = ceil(there / max(rows * columns, 1))
+            batch = (batch + least + 1) // 2
+            if any(_is(part, "prefixes") for part in subterms(_body(program))):
+                missing = max(0.0, 1 - least / batch)
         separated = _after(separate_prologue, found)
         multiplied = next((a for a, _ in operands(separated)), parts[0][0])
         operand = shape(multiplied.type)[1]
@@ -210,13 +220,13 @@ class Problem(Remembers):
             bool(computed_operands(separated)), _added(found, result),
             *_counted(products), _work(found), sum(map(_operations, columns_of(found))),
             in_one_sum=_in_one_sum(found, len(products)), scattered=scattered,
-            input_bytes=_input_bytes(program),
+            input_bytes=_input_bytes(program), missing=missing,
             in_boxes=all(in_boxes(matrix) for both in operands(found) for matrix in both),
         )  # fmt: skip
 
 
-def _is_scatter(part: Expr) -> bool:
-    return isinstance(part, Primitive) and part.name == "scatterBy"
+def _is(part: Expr, name: str) -> bool:
+    return isinstance(part, Primitive) and part.name == name
 
 
 def _input_bytes(program: Expr) -> int:

@@ -12,12 +12,12 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from heapq import heapify, heappop, heappush
 from math import ceil, gcd
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from rise.errors import StrategyError, UsageError
 from rise.frozen import Remembers, cached_property, changed, filled_at_once, hashed_once
@@ -31,9 +31,9 @@ from strategies.matmul.constraints import (
     resources,
     shared_bytes,
 )
-from strategies.matmul.schedule import Schedule
+from strategies.matmul.schedule import PROMOTED, Schedule
 from strategies.registry import catalogue, find, show_value
-from strategies.search.cost import Cost, cost, least, sharing
+from strategies.search.cost import Cost, cost, least, memory_cycles, rounds, sharing, tensor_cycles
 from strategies.search.hardware import Gpu
 from strategies.search.problem import Problem
 
@@ -105,7 +105,8 @@ LEAST = 4  # steps of each
 DEPTHS = (128, 256)  # bytes of a step along k, the longer only where so many STAGES fit: of small tiles
 DEEPEST, STAGES = 8, 6
 FINER = 64  # columns of the tiles behind whole waves
-TOGETHER = range(12, 7, -1)  # matrices whose tiles are in raster order
+RASTER_MATRICES = range(12, 7, -1)  # how many matrices have tiles in raster order, the most first
+MORE = 256  # bytes that are brought into the L2 cache at once, where memory takes longest; measured
 FEW = 3  # products with the same matrix: of more, other products are between those of a column; measured
 LARGE, LARGEST = 3, 4  # times as many elements have the others, and those in raster order
 SLOW = 1.3  # times the cost of the best
@@ -145,9 +146,18 @@ def warpgroups_of(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
                     s, stages=stages, raster_group=group, split_k=blocks, cluster=cluster,
                     persistent_blocks=there if many else 0, swap_operands=p.swapped,
                 )  # fmt: skip
+                if not (many and p.scattered):
+                    yield one
+                    continue
+                one = changed(one, promoted=promotion(p, one, gpu))
                 yield one
-                if many and p.scattered:
-                    yield from whole_waves(p, one)
+                yield from whole_waves(p, one)
+
+
+def promotion(p: Problem, s: Schedule, gpu: Gpu) -> int:
+    """Bytes into the L2 cache at once: more where data choose matrices, and memory takes longest."""
+    longest = rounds(p, s, gpu) * tensor_cycles(p, s, gpu)
+    return MORE if memory_cycles(p, s, gpu) > longest else PROMOTED
 
 
 def whole_waves(p: Problem, s: Schedule) -> Iterator[Schedule]:
@@ -158,7 +168,7 @@ def whole_waves(p: Problem, s: Schedule) -> Iterator[Schedule]:
         count = waves * there // of_one
         if times >= LARGE and p.m % s.fragment[0] == 0 and count:
             yield changed(s, rest=(count, p.m, FINER))
-            together = next((number for number in TOGETHER if count % number == 0), 0)
+            together = next((number for number in RASTER_MATRICES if count % number == 0), 0)
             if together and times >= LARGEST and s.cluster == 1 and count >= p.batch and p.of_each < FEW:
                 yield changed(s, rest=(count, p.m, FINER), raster_matrices=together)
 
@@ -352,6 +362,7 @@ SMALLEST_ASYNCHRONOUS = 4  # bytes of a copy past the registers
 
 
 NONE: Parameters = MappingProxyType({})
+T = TypeVar("T")
 
 
 def declared(strategy: str, fixed: Parameters = NONE) -> Iterator[Point]:
@@ -498,18 +509,18 @@ def _priced(several: Iterable[Point], p: Problem, gpu: Gpu) -> Iterator[Ranked]:
 
 def has_faster(strategy: str, p: Problem, gpu: Gpu, cycles: float) -> bool:
     """Whether the model expects some schedule to take less: mostly one of the first that are looked at."""
-    may_be = (point for point in points(strategy, p, gpu) if bound_of(point, p, gpu) < cycles)
+    may_be = (point for point in _members(strategy, p, gpu) if bound_of(point, p, gpu) < cycles)
     return any(one.cost.cycles < cycles for one in _priced(may_be, p, gpu))
 
 
-class Remembered:
+class Remembered(Generic[T]):
     """What an iterator gives, which is asked for only once, and only as far as somebody wants to know."""
 
-    def __init__(self, rest: Iterator[Ranked]) -> None:
-        self._known: list[Ranked] = []
+    def __init__(self, rest: Iterator[T]) -> None:
+        self._known: list[T] = []
         self._rest = rest
 
-    def __iter__(self) -> Iterator[Ranked]:
+    def __iter__(self) -> Iterator[T]:
         for number in itertools.count():
             if number == len(self._known):
                 one = next(self._rest, None)
@@ -522,7 +533,17 @@ class Remembered:
 @lru_cache(maxsize=4)
 def best_first(strategy: str, p: Problem, gpu: Gpu) -> Iterable[Ranked]:
     """What `ranked` gives, of which several strategies ask for the first, for one program."""
-    return Remembered(_in_order(points(strategy, p, gpu), p, gpu))
+    return Remembered(_in_order(_members(strategy, p, gpu), p, gpu))
+
+
+def _members(strategy: str, p: Problem, gpu: Gpu) -> Iterable[Point]:
+    """The members of a space, which is the same whatever is in front."""
+    return _known_members(strategy, replace(p, in_front=0), gpu)
+
+
+@lru_cache(maxsize=2)
+def _known_members(strategy: str, p: Problem, gpu: Gpu) -> Iterable[Point]:
+    return Remembered(points(strategy, p, gpu))
 
 
 def _in_order(several: Iterable[Point], p: Problem, gpu: Gpu) -> Iterator[Ranked]:

@@ -27,6 +27,7 @@ from tests.attack import (
     differential,
     files,
     fused,
+    groups,
     kernel_edits,
     mutants,
     schedules,
@@ -58,6 +59,7 @@ ATTACKS = (
     Attack("attention", attention.attentions, attention.outcome, count=400, seconds=120),
     Attack("fused", fused.fused, fused.outcome, count=400, seconds=240),
     Attack("batches", batches.batches, batches.outcome, count=400, seconds=120),
+    Attack("groups", groups.groups, groups.outcome, count=200, seconds=120),
     Attack("variants", variants.variants, variants.outcome, count=2400, seconds=120),
 )
 

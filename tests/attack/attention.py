@@ -11,22 +11,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from random import Random
-from typing import Any
 
 import numpy as np
 
-from codegen.execute import execute
-from codegen.pipeline import assemble
-from rewrites.result import Failure
-from rise.check.compare import compare, tolerance
-from rise.check.program import check_text
-from rise.check.specialise import inputs_of, specialise
+from rise.check.specialise import inputs_of
 from rise.depth import deep
 from rise.errors import RiseError
-from rise.interpret import call, random_inputs
-from rise.normal import data_flow
-from strategies.auto import auto
-from tests.attack.outcome import Outcome, Verdict, refused
+from rise.interpret import random_inputs
+from tests.attack.outcome import Outcome, refused
+from tests.attack.through_auto import chosen, definition
 
 TARGETS = ("sm_80", "sm_90a")
 LENGTHS = (1, 7, 63, 64, 65, 128, 130, 257)
@@ -154,18 +147,10 @@ def attentions(seed: int) -> Iterator[Attention]:
 def outcome(trial: Attention) -> Outcome:
     text, sizes, target, scale, w = trial.drawn
     try:
-        term = data_flow(specialise(check_text(text)["f"], sizes))
-        made = auto(target)(term)
-        if isinstance(made, Failure):
-            return Outcome(Verdict.UNBUILT, "R0606", made.story())
-        strategies = " ".join(kernel.point.strategy for kernel in auto(target).choice(term).kernels)
-        program = assemble(made.term, "attention")
-        inputs: list[Any] = list(random_inputs(inputs_of(term), trial.seed, exact=False))
-        inputs[:2] = [np.float32(scale), np.int32(w)]
-        with np.errstate(all="ignore"):
-            wanted, found = call(term, *inputs), execute(program, inputs, "emulate")
-            agreement = compare(found, wanted, tolerance(term))
+        program = chosen(definition(text, sizes), target)
+        if isinstance(program, Outcome):
+            return program
+        inputs = random_inputs(inputs_of(program.term), trial.seed, exact=False)
+        return program.agrees([np.float32(scale), np.int32(w), *inputs[2:]], target)
     except RiseError as error:
         return refused(error)
-    said = f"{strategies}: {agreement}"
-    return Outcome(Verdict.RIGHT if agreement.agrees else Verdict.WRONG, "", said[:400], strategies)

@@ -8,26 +8,19 @@ itself. It is a defect, too, if `auto` leaves a batch to loops.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
 from random import Random
-from typing import Any
 
 import numpy as np
 
-from codegen.execute import execute
-from codegen.pipeline import assemble
-from rewrites.result import Failure
-from rise.check.compare import compare, tolerance
-from rise.check.program import check_text
-from rise.check.specialise import inputs_of, specialise
+from rise.check.specialise import inputs_of
 from rise.depth import deep
 from rise.errors import RiseError
-from rise.interpret import call, random_inputs
-from rise.normal import data_flow
-from strategies.auto import auto
+from rise.interpret import random_inputs
 from tests.attack.outcome import Outcome, Verdict, refused
+from tests.attack.through_auto import chosen, definition
 
 TARGETS = ("sm_80", "sm_90a")
 BATCHES = (1, 2, 3, 7, 13, 31, 101)
@@ -124,18 +117,12 @@ def batches(seed: int) -> Iterator[Batch]:
 def outcome(trial: Batch) -> Outcome:
     text, sizes, target = trial.drawn
     try:
-        term = data_flow(specialise(check_text(text)["f"], sizes))
-        made = auto(target)(term)
-        if isinstance(made, Failure):
-            return Outcome(Verdict.UNBUILT, "R0606", made.story())
-        strategies = " ".join(kernel.point.strategy for kernel in auto(target).choice(term).kernels)
-        program = assemble(made.term, "batch")
-        inputs: list[Any] = list(random_inputs(inputs_of(term), trial.seed, exact=True))
-        wanted, found = call(term, *inputs), execute(program, inputs, "emulate")
-        agreement = compare(found, wanted, tolerance(term))
+        program = chosen(definition(text, sizes), target)
+        if isinstance(program, Outcome):
+            return program
+        inputs = random_inputs(inputs_of(program.term), trial.seed, exact=True)
+        found = program.agrees(inputs, target)
     except RiseError as error:
         return refused(error)
-    said = f"{strategies}: {agreement}"
-    if not agreement.agrees:
-        return Outcome(Verdict.WRONG, "", said[:400], strategies)
-    return Outcome(Verdict.MISSED if "default" in strategies else Verdict.RIGHT, "", said[:400], strategies)
+    looped = found.verdict is Verdict.RIGHT and "default" in program.ways
+    return replace(found, verdict=Verdict.MISSED) if looped else found

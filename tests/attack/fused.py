@@ -8,32 +8,22 @@ drawn by itself, and so is each size: multiples of tiles, multiples of eight, od
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
 from random import Random
-from typing import Any
-
-import numpy as np
 
 from codegen.compiled import built
-from codegen.execute import execute
 from codegen.pipeline import assemble
 from codegen.runtime import can_compile
-from rewrites.result import Failure
-from rise.check.compare import compare, tolerance
-from rise.check.program import check_text
-from rise.check.specialise import inputs_of, specialise
+from rise.check.specialise import inputs_of
 from rise.depth import deep
 from rise.errors import RiseError
 from rise.expr import Expr
-from rise.instructions import family
-from rise.interpret import call, random_inputs
-from rise.normal import data_flow
-from strategies.auto import auto
-from strategies.search.space import Point
+from rise.interpret import random_inputs
 from tests.attack.outcome import Outcome, Verdict, refused
+from tests.attack.through_auto import chosen, definition
 
 TARGET = "sm_90a"
 WORK = 200_000  # products of numbers, at most, of what is emulated
@@ -275,7 +265,7 @@ def f(b: Nat, m: Nat, n: Nat, k: Nat, l: Nat)({given}) =
     @property
     def term(self) -> Expr:
         drawn = self.drawn
-        return data_flow(specialise(check_text(drawn.text)["f"], drawn.sizes))
+        return definition(drawn.text, drawn.sizes)
 
     def __str__(self) -> str:
         return f"fused {self.seed}, work {self.work}: {self.drawn.sizes}\n{self.drawn.text}"
@@ -299,47 +289,23 @@ def fused(seed: int) -> Iterator[Fused]:
     return (Fused(seed * 1_000_000 + number, 0 if large and number % 2 else WORK) for number in count())
 
 
-def way(point: Point) -> str:
-    """The strategy of a kernel; of products, the family of its instructions."""
-    fragment = dict(point.parameters).get("fragment")
-    if point.strategy == "tensor_core" and fragment is not None:
-        return str(family(fragment)).rpartition(".")[2].lower()
-    return point.strategy
-
-
-Planned = tuple[Any, list[str]]
-
-
-def planned(term: Expr, builds: Callable[[Expr, str], int] | None = None) -> Any:
-    """What `auto` makes of a program: the program of its kernels, and the choice for each."""
-    strategy = auto(TARGET)
-    if builds is not None:
-        strategy = strategy.first_that(builds)
-    made = strategy(term)
-    if isinstance(made, Failure):
-        return made
-    return made.term, strategy.choice(term).kernels
-
-
 @deep
 def outcome(trial: Fused) -> Outcome:
     try:
-        term = trial.term
-        compiled = not trial.work
-        made = planned(term, (lambda low, target: built(assemble(low, "f"), target)) if compiled else None)
-        if isinstance(made, Failure):
-            return Outcome(Verdict.UNBUILT, "R0606", made.story())
-        low, choices = made
-        strategies = " ".join(way(choice.point) for choice in choices)
-        program = assemble(low, "fused")
-        if compiled:
-            built(program, TARGET)
-            return Outcome(Verdict.RIGHT, "", strategies, strategies)
-        inputs = random_inputs(inputs_of(term), trial.seed, exact=True)
-        with np.errstate(all="ignore"):
-            wanted, found = call(term, *inputs), execute(program, inputs, "emulate", TARGET)
-            agreement = compare(found, wanted, tolerance(term))
+        if not trial.work:
+            return _compiled(trial)
+        program = chosen(trial.term, TARGET)
+        if isinstance(program, Outcome):
+            return program
+        return program.agrees(random_inputs(inputs_of(program.term), trial.seed, exact=True), TARGET)
     except RiseError as error:
         return refused(error)
-    said = f"{strategies}: {agreement}"
-    return Outcome(Verdict.RIGHT if agreement.agrees else Verdict.WRONG, "", said[:400], strategies)
+
+
+def _compiled(trial: Fused) -> Outcome:
+    """Right if the kernels compile."""
+    program = chosen(trial.term, TARGET, lambda low, target: built(assemble(low, "f"), target))
+    if isinstance(program, Outcome):
+        return program
+    built(program.assembled(), TARGET)
+    return Outcome(Verdict.RIGHT, "", program.ways, program.ways)

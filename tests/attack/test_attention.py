@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from codegen.execute import execute
-from tests.attack import attention
+from tests.attack import through_auto
 from tests.attack.attention import SMALL, TARGETS, Attention, outcome
 from tests.attack.outcome import Verdict
 
@@ -38,5 +38,5 @@ def test_a_wrong_result_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(*given: Any) -> Any:
         return np.asarray(execute(*given)) + np.float32(0.01)
 
-    monkeypatch.setattr(attention, "execute", wrong)
+    monkeypatch.setattr(through_auto, "execute", wrong)
     assert outcome(trial).verdict is Verdict.WRONG

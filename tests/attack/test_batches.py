@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from codegen.execute import execute
-from tests.attack import batches
+from tests.attack import through_auto
 from tests.attack.batches import SMALL, TARGETS, TIMES, Batch, outcome
 from tests.attack.outcome import Verdict
 
@@ -49,7 +49,7 @@ def test_a_wrong_result_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(*given: Any) -> Any:
         return np.asarray(execute(*given)) + 1
 
-    monkeypatch.setattr(batches, "execute", wrong)
+    monkeypatch.setattr(through_auto, "execute", wrong)
     assert outcome(next(drawn())).verdict is Verdict.WRONG
 
 

@@ -181,6 +181,13 @@ def test_every_type_is_drawn_as_it_is_stored() -> None:
             checked_input("x", type_, made.one(position)[0])
 
 
+def test_numbers_beyond_a_type_are_drawn_as_its_largest() -> None:
+    """1e5 beside a literal of f32 is none of f16; infinite inputs tell nothing apart."""
+    made = draws([("x", array(9, F16))], 0, Scale(9, (1e-5, 1e5, -1e5)))
+    drawn = np.concatenate([made.one(position)[0] for position in range(made.count)])
+    assert np.isfinite(drawn).all() and {65504, -65504} <= set(drawn.tolist())
+
+
 def test_each_scalar_meets_each_literal_and_what_is_beside_it() -> None:
     made = draws([("x", F32), ("y", F32), ("xs", array(3, F32))], 1, Scale(9, (7.0, 100.0)))
     for value in made.inputs:

@@ -14,10 +14,9 @@ from codegen.execute import execute
 from rise.check.program import check_text
 from rise.check.specialise import specialise
 from rise.depth import deep
-from rise.expr import Expr
 from rise.normal import data_flow
-from tests.attack import fused
-from tests.attack.fused import Fused, outcome, planned, way
+from tests.attack import fused, through_auto
+from tests.attack.fused import TARGET, Fused, outcome
 from tests.attack.outcome import Verdict
 
 SEED = 20261125
@@ -87,13 +86,16 @@ def test_a_wrong_result_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(*given: Any) -> Any:
         return np.asarray(execute(*given)) + np.float32(1)
 
-    monkeypatch.setattr(fused, "execute", wrong)
+    monkeypatch.setattr(through_auto, "execute", wrong)
     assert outcome(trial).verdict is Verdict.WRONG
 
 
 @deep
-def ways(term: Expr) -> list[str]:
-    return [way(choice.point) for choice in planned(term)[1]]
+def ways(definition: str, sizes: dict[str, int]) -> list[str]:
+    term = data_flow(specialise(check_text(PROGRAMS)[definition], sizes))
+    found = through_auto.chosen(term, TARGET)
+    assert isinstance(found, through_auto.Chosen), found
+    return found.ways.split()
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,6 @@ def ways(term: Expr) -> list[str]:
 )
 def test_ragged_programs_are_multiplied_by_warpgroups(name: str, others: list[str]) -> None:
     """At sizes of which tiles divide none; besides products, there are only kernels that compute operands."""
-    definition = check_text(PROGRAMS)[name]
-    found = ways(data_flow(specialise(definition, {"m": 1000, "n": 503, "k": 776, "h": 1031})))
+    found = ways(name, {"m": 1000, "n": 503, "k": 776, "h": 1031})
     assert [each for each in found if each != "wgmma"] == others and "wgmma" in found
     assert found.count("wgmma") == (2 if name == "layers" else 1)

@@ -366,7 +366,7 @@ def test_what_a_program_imports_and_declares_reaches_those_who_build(made: Bench
     ("arguments", "said"),
     [
         (["--size", "m=64", "n=64", "k=64", "--set", "stage=3"], "R0011"),
-        (["--size", "m=64", "n=64", "k=64", "--strategy", "default"], "R0032: the search space of"),
+        (["--size", "m=64", "n=64", "k=64", "--strategy", "auto"], "R0032: the search space of"),
         (["--size", "m=64", "n=64", "k=64", "--scalar", "x=fast", "--dry-run"], "R0005"),
     ],
 )

@@ -90,6 +90,15 @@ def test_missing_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     assert raised.value.hint
 
 
+def test_a_compiler_that_is_named_and_missing_is_not_replaced_by_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(CompilationError, match="`no-such-compiler`") as raised:
+        compile_kernel(ADD, "k")
+    assert raised.value.code == "R0801" and "CXX" in raised.value.message
+
+
 # --- precompiled headers --------------------------------------------------------------------------------
 
 

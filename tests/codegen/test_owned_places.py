@@ -30,14 +30,15 @@ ROWS = {
 }
 ROWS_OF = "fun((o: 7.Idx[12], p: 12.Idx[7], xs: 12.5.f32) => xs |> {} |> scatterBy(o)(p))"
 FIRST_OF = "fun((c: 1.Idx[13], xs: 12.5.f32) => xs |> {} |> prefix(idx(0)(c)))"
+FIRST_OF_EACH = "fun((c: 12.Idx[6], xs: 12.5.f32) => xs |> {} |> prefixes(c))"
 
 
-def compared(text: str, *inputs: NDArray[Any]) -> None:
+def compared(text: str, *inputs: NDArray[Any], written: bool = False) -> None:
+    """written: whether what nothing defines may be"""
     wanted = np.asarray(call(program(text), *inputs))
     found = np.asarray(execute(kernel(text), list(inputs), "emulate"))
     np.testing.assert_array_equal(where_defined(wanted, found), wanted)
-    # what nothing defines was not written
-    assert np.isnan(found[np.isnan(wanted)]).all()
+    assert written or np.isnan(found[np.isnan(wanted)]).all()
 
 
 def numbers(seed: int) -> NDArray[np.float32]:
@@ -66,6 +67,13 @@ def test_no_indices_make_two_threads_write_to_one_place(rows: str) -> None:
 @pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)
 def test_as_many_elements_as_data_say_are_computed(rows: str, count: int) -> None:
     compared(FIRST_OF.format(rows), np.array([count], np.int32), numbers(count))
+
+
+@pytest.mark.parametrize("rows", [ROWS["threads"], ROWS["through shared memory"]])
+def test_as_many_elements_of_each_row_as_data_say_are_computed(rows: str) -> None:
+    """What nothing defines may be written."""
+    counts = np.random.default_rng(len(rows)).permutation(np.arange(12) % 6).astype(np.int32)
+    compared(FIRST_OF_EACH.format(rows), counts, numbers(1), written=True)
 
 
 @pytest.mark.parametrize("rows", ["blocks", "persistent blocks", "through shared memory"])

@@ -16,6 +16,7 @@ from codegen import runtime
 from codegen.execute import execute
 from codegen.ir import imperative as i
 from codegen.ir.kernel import Kernel
+from codegen.passes.late_waits import late_waits
 from codegen.passes.wgmma_sync import wgmma_sync
 from codegen.pipeline import generate
 from codegen.runtime.compiling import compiler_report
@@ -206,13 +207,19 @@ def shown(command: i.Command) -> list[str]:
     match command:
         case i.Wgmma(i.Access(name)):
             return [f"{name} += product"]
-        case i.WgmmaFence(fragments):
-            return [" ".join(["fence", *(f.buffer for f in fragments if isinstance(f, i.Access))])]
+        case i.WgmmaFence(fragments, pins):
+            return [
+                " ".join(
+                    ["pin" if pins else "fence", *(f.buffer for f in fragments if isinstance(f, i.Access))]
+                )
+            ]
         case i.WgmmaWait(pending, fragments):
             names = (f.buffer for f in fragments if isinstance(f, i.Access))
             return [" ".join([f"wait {pending}", *names])]
         case i.WgmmaCommit():
             return ["commit"]
+        case i.Barrier():
+            return ["barrier"]
         case i.Assign(i.Access(name)):
             return [f"{name} := …"]
         case i.For():
@@ -250,8 +257,32 @@ def test_a_result_that_becomes_an_operand_is_waited_for_and_no_other() -> None:
     assert shown(wgmma_sync(i.Function("f", (), (), body)).body) == [
         *("for k", "fence S", "S += product", "commit"),
         *("wait 0 S", "for e", "P := …", "end", "for e", "O := …", "end"),
-        *("fence O", "fence P", "O += product", "commit", "wait 0 O", "wait 0 P", "end"),
+        *("pin O", "pin P", "fence", "O += product", "commit", "wait 0 O", "wait 0 P", "end"),
         *("for e", "out := …", "end"),
+    ]  # fmt: skip
+
+
+def test_a_wait_stays_behind_the_elements_that_are_computed_before_it() -> None:
+    """Once for the waits that follow each other; not where nothing, or a number for each row, is computed."""
+    sums = Fragment(constant(64), constant(64), constant(16), Scalar("f32"), FragmentKind.ACCUMULATOR)
+    column = replace(sums, columns=constant(1), kind=FragmentKind.COLUMN)
+    o, rows = i.Access("O", (), sums), i.Access("R", (), column)
+
+    def computed(of: i.Access) -> i.Command:
+        element = i.Access(of.buffer, (variable("e"),), Scalar("f32"))
+        return i.ForFragment(of.type, "e", i.Assign(element, element))  # type: ignore[arg-type]  # a fragment
+
+    wait = i.WgmmaWait(0, (o,))
+    several = i.For("f", constant(2), wait, unroll=True, label="accumulators")
+    tile = i.Tile("Q", constant(0), constant(64), True, Scalar("f16"), (constant(0),))
+    text = [
+        *(i.Wgmma(o, tile, tile), computed(rows), wait, computed(rows), wait),
+        *(computed(o), wait, several, computed(o), i.Wgmma(o, tile, tile), wait, computed(o), several),
+    ]
+    assert shown(late_waits(i.sequence(*text))) == [
+        *("O += product", "R := …", "wait 0 O", "R := …", "wait 0 O", "O := …", "barrier", "wait 0 O"),
+        *("for f", "wait 0 O", "end", "O := …", "O += product", "wait 0 O", "O := …", "barrier"),
+        *("for f", "wait 0 O", "end"),
     ]  # fmt: skip
 
 

@@ -161,7 +161,7 @@ def test_the_first_operand_is_where_the_instruction_has_it() -> None:
 
 
 FAULTS = {
-    "registers are not ready": ("wgmma_fence(a_fragment[", "// wgmma_fence(a_fragment["),
+    "registers are not ready": ("wgmma_fence();", ";"),
     "registers are written too early": ("    wgmma_wait<0>();\n", "    wgmma_wait<1>();\n"),
     "matrices of another warp": ("member_row_1 * 1024", "(member_row_1 ^ 1) * 1024"),
 }

@@ -21,7 +21,7 @@ from rise.testing.rules import Instance
 from rise.verify import verify
 
 # what these give is not defined everywhere
-UNDEFINED = frozenset({"padEmpty", "scatter", "scatterBy", "prefix"})
+UNDEFINED = frozenset({"padEmpty", "scatter", "scatterBy", "prefix", "prefixes"})
 
 
 Rewrite = Callable[[Expr], Result]

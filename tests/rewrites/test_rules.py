@@ -24,7 +24,8 @@ from rise.expr import Expr, Identifier, Lambda, alpha_equal
 from rise.interpret.evaluate import free_identifiers
 from rise.nat import constant
 from rise.normal import data_flow, simplify
-from rise.testing import assert_preserves, primitive_call
+from rise.pretty import show
+from rise.testing import assert_preserves, hiding, primitive_call
 from rise.testing.choose import Drawn
 from rise.types import Array, is_data
 from strategies.core import top_down
@@ -197,6 +198,21 @@ def test_a_computed_rule_preserves_random_instances(name: str, shape: str) -> No
 @pytest.mark.parametrize(("name", "text"), [(n, t) for n, c in COMPUTED.items() for t in c.instances])
 def test_a_computed_rule_preserves_its_instances(name: str, text: str) -> None:
     assert_preserves(top_down(COMPUTED[name]), text, seeds=range(5))
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_names_of_bound_variables_change_nothing_of_a_computed_rule(name: str) -> None:
+    """An inner variable of the name of an outer one is another one."""
+    apply = top_down(COMPUTED[name])
+    for text in COMPUTED[name].instances:
+        term = data_flow(check_expression(text))
+        wanted = apply(term)
+        for seed in range(4):
+            found = apply(hiding(term, Drawn(seed)))
+            assert isinstance(found, Success) == isinstance(wanted, Success), found
+            if isinstance(found, Success) and isinstance(wanted, Success):
+                same = alpha_equal(data_flow(found.term), data_flow(wanted.term))
+                assert same, f"{show(found.term)}\n{show(wanted.term)}"
 
 
 MORE_INSTANCES = (

@@ -199,6 +199,10 @@ def first_of(count: Any, a: Any) -> Any:
     return result
 
 
+def first_of_each(counts: Any, a: Any) -> Any:
+    return np.stack([first_of(count, row) for count, row in zip(counts, a, strict=True)])
+
+
 def vector_claims(n: int, m: int) -> list[Claim]:
     flat, vectors, vector = f"{n * m}.f32", f"{m}.Vec[{n}, f32]", f"Vec[{n}, f32]"
     return [
@@ -265,6 +269,8 @@ def view_claims(n: int, m: int) -> list[Claim]:
         is_(owned, "scatterBy(x0)(x1)(x2)", f"{m}.Idx[{n}]", f"{n}.Idx[{m}]", xss),
         is_(first_of, "prefix(x0)(x1)", f"Idx[{n + 1}]", xs),
         is_(first_of, "prefix(x0)(x1)", f"Idx[{n + 1}]", xss),
+        is_(lambda a: a, "promoted(256)(x0)", xss),
+        is_(first_of_each, "prefixes(x0)(x1)", f"{n}.Idx[{m + 1}]", xss),
         is_(lambda i, a: a[i], "gather(x0)(x1)", f"{m}.Idx[{n}]", xs),
         is_(lambda a, i: a[i], "gather(x1)(x0)", f"{n}.2.f32", f"{m}.Idx[{n}]"),
         is_(lambda i, a: a[i], "idx(x0)(x1)", f"Idx[{n}]", xss),

@@ -304,7 +304,7 @@ def test_a_mistake_of_an_accumulator_is_one(step: str, code: str) -> None:
 
 
 def test_names_that_hide_each_other() -> None:
-    for step in ("fun(a => fun(a => a + a))", "fun((a, x) => (fun(a => a + x))(a * 2))"):
+    for step in ("fun(a => fun(x => (fun(a => a + a))(x)))", "fun((a, x) => (fun(a => a + x))(a * 2))"):
         in_every_way(f"fun((xs: 40.f32) => xs |> reduceSeq({step}, 0))", ROW[:40])
 
 

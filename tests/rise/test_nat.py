@@ -474,3 +474,18 @@ def test_a_quotient_of_a_natural_number_is_the_same_in_c() -> None:
                 assert in_c(made, values) == exact, (size, divisor, made, values)
                 negative += min(a, b) < 0
     assert negative > 500
+
+
+def test_what_follows_from_some_facts_is_not_taken_for_others() -> None:
+    """Results are remembered: of equal facts, in whatever order they are known, and of these alone."""
+    i, j = variable("i"), variable("j")
+    few = Facts().with_range("j", 0, 2).with_range("i", 0, 4)
+    many = Facts().with_range("i", 0, 9).with_range("j", 0, 2)
+    same = Facts().with_range("i", 0, 4).with_range("j", 0, 2)
+    assert few == same != many and hash(few) == hash(same)
+    for facts, inside in ((few, True), (many, False), (same, True), (NOTHING, False), (few, True)):
+        assert (quotient(i + 4 * j, 4, facts) == j) is inside
+        assert (remainder(i + 4 * j, 4, facts) == i) is inside
+        assert (simplify(quotient(i + 4 * j, 4), facts) == j) is inside
+        assert (upper_bound(i, facts) == constant(3)) is inside
+        assert lower_bound(i + 1, facts) == (i + 1 if facts is NOTHING else constant(1))

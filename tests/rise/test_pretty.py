@@ -193,6 +193,11 @@ def test_a_name_that_is_taken_below_stays_apart_from_a_renamed_binder() -> None:
     assert show(Lambda(xs, body)) == "map_2 => map_2 |> map(x => map_1)"
 
 
+def test_parameters_of_one_name_are_told_apart() -> None:
+    inner = Identifier("x", F16)
+    assert show(Lambda(X, Lambda(inner, inner))) == "(x, x_1) => x_1"
+
+
 def test_let_whose_function_is_not_written_in_place() -> None:
     function = Identifier("f", Function(F32, F32))
     assert show(call("let", (F32, F32), X, function)) == "let y = x in f(y)"

@@ -103,6 +103,11 @@ def test_one_mistake_is_raised_as_it_is() -> None:
         ("def = 3\ndef b = something", [("R0101", 1)]),
         ("def a = 1\ndef a = 2\ndef b = a + q", [("R0211", 2), ("R0201", 3)]),
         ("def a = q\ndef a = 2", [("R0201", 1), ("R0211", 2)]),
+        # what uses a name of the prelude that is defined again is not checked with the prelude's
+        (
+            'import "prelude.rise"\ndef dot(x: f32) = x\ndef b = dot(1.0)\ndef c = q',
+            [("R0211", 2), ("R0201", 4)],
+        ),
     ],
 )
 def test_what_uses_a_wrong_definition_is_no_further_mistake(text: str, expected: Any) -> None:

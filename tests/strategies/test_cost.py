@@ -16,12 +16,12 @@ import pytest
 from rewrites.result import Failure
 from rise.expr import Identifier
 from rise.types import F32
-from strategies.matmul.schedule import Schedule
+from strategies.matmul.schedule import WITHOUT_REST, Schedule
 from strategies.registry import find
 from strategies.search import cost as c
 from strategies.search.hardware import A100, H200, T4, Gpu
 from strategies.search.problem import Problem
-from strategies.search.space import FEW, Point, Ranked, points, ranked, refusal, varied
+from strategies.search.space import FEW, Point, Ranked, best_first, points, ranked, refusal, varied
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 MEASURED = RESULTS / "schedules-h200.csv"
@@ -159,6 +159,30 @@ def test_of_groups_and_sums_the_first_is_among_the_best() -> None:
     assert len(losses) == 14 and max(losses) < 1.06
     assert sum(map(log, losses)) < 0.01 * len(losses)
     assert losses[0] == 1
+
+
+@pytest.mark.parametrize(("groups", "promoted"), [(8, 128), (64, 256)])
+@pytest.mark.parametrize(("n", "k"), [(4096, 7168), (7168, 2048)])
+def test_of_tiles_in_an_order_of_data_those_measured_to_be_quickest_are_first(
+    groups: int, promoted: int, n: int, k: int
+) -> None:
+    """Larger transfers into the cache only where memory takes longest (groups-ordered-h100.md)."""
+    rows = 64 + groups // 2
+    p = Problem(
+        128, 256, k, batch=rows * n // 256, result_bytes=2, along_k=(True, True), operand="bf16",
+        scattered=True, input_bytes=2 * k * (8192 + groups * n), missing=1 - 64 / rows,
+    )  # fmt: skip
+    s = next(iter(best_first("tensor_core", p, H200))).point.schedule
+    assert (s.block, s.cluster, s.ping_pong, s.promoted) == ((128, 256, 64), 1, 1, promoted)
+    assert s.persistent_blocks == 132 and s.rest == WITHOUT_REST and s.epilogue == "rows"
+
+
+def test_of_rows_that_are_missing_warpgroups_multiply_half() -> None:
+    p, s = Problem(128, 256, 512, scattered=True), tile(128, 256, persistent_blocks=132)
+    missing = replace(p, missing=0.5)
+    assert c.tensor_cycles(missing, s, H200) == pytest.approx(0.75 * c.tensor_cycles(p, s, H200))
+    alone = replace(s, block=(64, 256, 64))
+    assert c.tensor_cycles(missing, alone, H200) == c.tensor_cycles(p, alone, H200)
 
 
 def test_where_data_count_tiles_all_numbers_of_them_are_as_likely() -> None:
@@ -457,3 +481,28 @@ def test_a_matrix_beside_a_product_is_loaded_ahead_where_a_block_has_one_tile() 
     # rows of 1001 numbers of 32 bits are no multiples of 16 bytes
     odd = Problem(1536, 1001, 1536, along_k=(True, True), beside=(4,))
     assert all(not each.point.schedule.ahead for each in ranked("tensor_core", odd, H200))
+
+
+# --- a kernel in front -------------------------------------------------------------------------------------
+
+
+def test_a_kernel_in_front_costs_what_the_first_tile_does_not_hide() -> None:
+    """Nothing but its start where a tile takes longer and leaves room; else all that is left of it."""
+    p = replace(square(4096), in_front=2 * 4096 * 4096)
+    roomy = tile(128, 256, 3, warp_specialised=True)
+    full = replace(roomy, warp=(128, 256))
+    seen = [c.front_cycles(p, s, H200, tile_cycles) for s in (roomy, full) for tile_cycles in (1e6, 2e4)]
+    assert [c.leaves_room(p, s, H200) for s in (roomy, full)] == [True, False]
+    assert seen[0] == c.BOUNDARY < seen[1] < seen[2] == seen[3]
+    assert c.front_cycles(square(4096), roomy, H200, 0.0) == 0.0
+    # a kernel that has the whole GPU reads faster
+    assert seen[2] > p.in_front / H200.dram_rate
+
+
+def test_no_schedule_is_cheaper_behind_a_kernel_in_front() -> None:
+    size = 1024
+    alone, p = square(size), replace(square(size), in_front=2 * size * size)
+    some = [point.schedule for point in points("tensor_core", alone, H200)][::97]
+    assert len(some) > 10
+    for s in some:
+        assert c.least(p, s, H200) <= c.cost(alone, s, H200).cycles < c.cost(p, s, H200).cycles

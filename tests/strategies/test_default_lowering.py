@@ -9,7 +9,8 @@ from codegen.pipeline import generate
 from rise.check.compare import Tolerance, compare
 from rise.check.program import check_expression
 from rise.check.specialise import inputs_of
-from rise.expr import Expr
+from rise.errors import StrategyError
+from rise.expr import Expr, Primitive, subterms
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from strategies.default import default
@@ -62,3 +63,44 @@ def test_it_runs_as_a_kernel(shown: str) -> None:
     found = execute(generate(lowered(program), "shown"), inputs, "emulate")
     verdict = compare(found, call(program, *inputs), Tolerance())
     assert verdict.agrees, str(verdict)
+
+
+# --- several levels ---------------------------------------------------------------------------------------
+
+DOT = "zip(row)(col) |> map(fun((x, y) => x * y)) |> reduce(+, 0)"
+# by program: how many maps may be over threads
+NESTS = {
+    f"fun((A: 7.5.i32, B: 11.5.i32) => A |> map(fun(row => B |> map(fun(col => {DOT})))))": 2,
+    f"fun((A: 3.7.5.i32, B: 1.5.i32) => A |> map(map(fun(row => B |> map(fun(col => {DOT}))))))": 3,
+    "fun((A: 2.3.4.5.i32) => A |> map(map(map(map(fun(x => x + 1))))))": 3,
+    "fun((A: 6.35.i32) => A |> map(fun(row => row |> split(5) |> map(reduce(+, 0)))) |> transpose)": 2,
+    "fun((A: 6.35.i32) => A |> map(fun(row => row |> split(5) |> map(reduce(+, 0)))) |> join)": 2,
+    "generate(fun((i: Idx[5]) => generate(fun((j: Idx[3]) => indexToInt(i) * indexToInt(j)))))": 2,
+    # each thread of a row would add it up
+    "fun((A: 6.5.i32) => A |> map(fun(row => let s = row |> reduce(+, 0) in row |> map(fun(x => s)))))": 1,
+    "fun((A: 6.5.i32) => A |> map(scan(+, 0)))": 1,
+    # the grid has no room for more rows
+    "fun((A: 65536.2.i32) => A |> map(map(fun(x => x + 1))))": 1,
+}
+
+
+@pytest.mark.skipif(available_backend() is None, reason="there is no C++ compiler")
+@pytest.mark.parametrize(("text", "most"), NESTS.items())
+def test_maps_directly_inside_each_other_are_over_threads(text: str, most: int) -> None:
+    program = data_flow(check_expression(text))
+    inputs = random_inputs(inputs_of(program), 0, exact=True)
+    expected = call(program, *inputs)
+    for levels in (1, 2, 3):
+        low = succeeded(default(levels)(program)).term
+        kernel = generate(low, "f")
+        maps = [part for part in subterms(low) if isinstance(part, Primitive) and part.name == "mapGlobal"]
+        assert len(maps) == min(levels, most)
+        if levels == most > 1:
+            verdict = compare(execute(kernel, inputs, "emulate"), expected, Tolerance())
+            assert verdict.agrees, f"{levels}: {verdict}"
+
+
+@pytest.mark.parametrize("levels", [0, 4, -1])
+def test_a_grid_has_one_to_three_dimensions(levels: int) -> None:
+    with pytest.raises(StrategyError, match="R0609"):
+        default(levels)

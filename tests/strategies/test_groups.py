@@ -15,6 +15,7 @@ from rise.check.program import Loader, check_text
 from rise.check.specialise import specialise
 from rise.errors import StrategyError
 from rise.expr import Expr
+from rise.interpret import call
 from rise.normal import data_flow
 from strategies.auto import auto
 from strategies.registry import find
@@ -29,6 +30,8 @@ WARPGROUPS = {
     "warp_specialised": "true",
 }  # fmt: skip
 PERSISTENT = {**WARPGROUPS, "raster_group": "1", "persistent_blocks": "3"}
+# groups whose last tile is any part of one of two warpgroups
+PARTS = np.cumsum([0, 0, 1, 63, 64, 65, 127, 128, 129], dtype=np.int32)
 OFFSETS = np.array([0, 0, 70, 71, 71, 135, 135], np.int32)  # none, 70, one, none, a tile, none
 
 
@@ -70,17 +73,24 @@ def of_groups(
     return np.concatenate([numbers(x)[start:end] @ numbers(matrix).T for start, end, matrix in rows])
 
 
-def tables_of(sizes: dict[str, int], offsets: NDArray[np.int32]) -> tuple[Any, Any, Any]:
-    """The group and the first row of each tile, the number of tiles, the owner of each row."""
-    kernels = assemble(succeeded(auto("sm_90a")(program("tables", **sizes))).term, "tables")
-    assert len(kernels.kernels) == 1
-    (tiles, count), owners = execute(kernels, [offsets], "emulate")
-    return tiles, count, owners
+def tables_of(
+    sizes: dict[str, int], offsets: NDArray[np.int32], b: int = 2, p: int = 1
+) -> tuple[Any, Any, Any]:
+    """The columns, the first row and the rows of each tile, the number of tiles, the owner of each row."""
+    found: Any = call(program("tables", **sizes, b=b, p=p), offsets)
+    (tiles, count), owners = found
+    return as_given(tiles), as_given(count), as_given(owners)
 
 
-def sizes_of(offsets: NDArray[np.int32], h: int) -> dict[str, int]:
+def as_given(table: Any) -> Any:
+    """As a kernel takes it."""
+    return tuple(map(as_given, table)) if isinstance(table, tuple) else np.asarray(table, np.int32)
+
+
+def sizes_of(offsets: NDArray[np.int32], h: int, c: int = 1) -> dict[str, int]:
+    """Of tiles of h rows, each with c blocks of columns."""
     rows, groups = int(offsets[-1]), len(offsets) - 1
-    return {"t": -(-rows // h) + groups, "h": h, "r": rows, "g": groups}
+    return {"t": -(-rows // h) + groups, "h": h, "c": c, "r": rows, "g": groups}
 
 
 SIXTY_FOUR = np.cumsum([0, *(np.random.default_rng(5).integers(0, 4, 64))], dtype=np.int32)
@@ -97,11 +107,26 @@ UNEVEN = {
 
 def test_tables_say_which_tiles_and_rows_groups_have() -> None:
     sizes = sizes_of(OFFSETS, 64)
-    tiles, count, owners = tables_of(sizes, OFFSETS)
+    (groups, (starts, rows)), count, owners = tables_of(sizes, OFFSETS)
     assert int(count[0]) == 4
-    assert list(zip(tiles[0][:4], tiles[1][:4], strict=True)) == [(1, 0), (1, 64), (2, 70), (4, 71)]
-    assert set(tiles[1][4:]) == {135}  # behind all rows
+    tiles = list(zip(groups[:4], starts[:4], rows[:4], strict=True))
+    assert tiles == [(1, 0, 64), (1, 64, 6), (2, 70, 1), (4, 71, 64)]
+    assert set(starts[4:]) == {135} and not any(rows[4:])  # behind all rows
     assert [int(owners[row]) for row in (0, 63, 64, 69, 70, 71, 134)] == [0, 63, 64, 69, 128, 192, 255]
+
+
+def test_one_kernel_computes_the_tables() -> None:
+    sizes = sizes_of(PARTS, 128, 2)
+    kernels = assemble(succeeded(auto("sm_90a")(program("tables", **sizes, b=2, p=5))).term, "tables")
+    assert len(kernels.kernels) == 1
+    (tiles, count), owners = execute(kernels, [PARTS], "emulate")
+    wanted = tables_of(sizes, PARTS, b=2, p=5)
+    for one, other in zip(leaves((tiles, count, owners)), leaves(wanted), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def leaves(table: Any) -> list[Any]:
+    return [leaf for part in table for leaf in leaves(part)] if isinstance(table, tuple) else [table]
 
 
 @pytest.mark.parametrize("offsets", UNEVEN.values(), ids=UNEVEN)
@@ -114,11 +139,47 @@ def test_rows_of_uneven_groups_are_multiplied_by_the_matrix_of_their_group(
     tiles, count, owners = tables_of(sizes, offsets)
     x, w = whole(3, sizes["r"], 64), whole(4, sizes["g"], 128, 64)
     settings = {**PERSISTENT, "epilogue": epilogue}
-    term = program("groupedProducts", **sizes, n=128, k=64)
+    term = program("groupedProducts", **sizes, w=128, k=64)
     kernels = assemble(succeeded(find("tensor_core").make(settings)(term)).term, "groups")
     assert [k.launch.grid for k in kernels.kernels] == [(min(3, 2 * sizes["t"]), 1, 1)]
     found = execute(kernels, [x, w, tiles, count, owners], "emulate")
     np.testing.assert_array_equal(numbers(found), of_groups(offsets, x, w))
+
+
+# in which order blocks of columns are computed
+HALVES = {**PERSISTENT, "block": "128,64,64", "persistent_blocks": "6", "epilogue": "rows"}
+ORDERS = {
+    "in bands, short ones last": ({"c": 2, "w": 64}, {"b": 2, "p": 5}, {}),
+    "in clusters": ({"c": 3, "w": 128}, {"b": 1, "p": 3}, {"cluster": "2"}),
+}
+
+
+@pytest.mark.parametrize(("columns", "order", "settings"), ORDERS.values(), ids=ORDERS)
+def test_warpgroups_without_rows_multiply_nothing(
+    columns: dict[str, int], order: dict[str, int], settings: dict[str, str]
+) -> None:
+    """Their condition is around products and epilogue; slots are still released, by all of them."""
+    sizes = sizes_of(PARTS, 128, columns["c"])
+    tiles, count, owners = tables_of(sizes, PARTS, **order)
+    x, w = whole(17, sizes["r"], 192), whole(18, sizes["g"], columns["c"] * columns["w"], 192)
+    term = program("groupedProducts", **sizes, w=columns["w"], k=192)
+    kernels = assemble(succeeded(find("tensor_core").make({**HALVES, **settings})(term)).term, "groups")
+    (source,) = (kernel.source.split("__global__")[1] for kernel in kernels.kernels)
+    before, products, epilogue = source.split("if (warpgroup * 64 < ")
+    assert "wgmma<" not in before and "wgmma<" in products and "&output[" in epilogue
+    assert "barrier_arrive" in products.split("named_barrier")[1]
+    found = execute(kernels, [x, w, tiles, count, owners], "emulate")
+    np.testing.assert_array_equal(numbers(found), of_groups(PARTS, x, w))
+
+
+def test_short_tiles_are_last_where_blocks_then_end_together() -> None:
+    """A tile and six rows, three times, and a tile: seven tiles, six at a time."""
+    offsets = np.cumsum([0, 70, 70, 70, 64], dtype=np.int32)
+    found: Any = call(program("tables", **sizes_of(offsets, 64), b=1, p=6), offsets)
+    ((groups, (_, rows)), count), _ = found
+    assert int(count[0]) == 7
+    assert list(rows[:7]) == [6, 64, 64, 64, 6, 64, 6]
+    assert list(groups[:7]) == [0, 0, 1, 2, 2, 3, 1]
 
 
 SCHEDULES = {
@@ -138,10 +199,17 @@ def test_any_schedule_takes_groups(settings: dict[str, str]) -> None:
     sizes = sizes_of(OFFSETS, 64)
     tiles, count, owners = tables_of(sizes, OFFSETS)
     x, w = whole(5, sizes["r"], 128), whole(6, sizes["g"], 192, 128)
-    term = program("groupedProducts", **sizes, n=192, k=128)
+    term = program("groupedProducts", **sizes, w=192, k=128)
     kernels = assemble(succeeded(find("tensor_core").make(settings)(term)).term, "groups")
     found = execute(kernels, [x, w, tiles, count, owners], "emulate")
     np.testing.assert_array_equal(numbers(found), of_groups(OFFSETS, x, w))
+
+
+def test_operands_are_brought_into_the_cache_as_the_schedule_says() -> None:
+    term = program("groupedProducts", **sizes_of(OFFSETS, 64), w=128, k=64)
+    made = find("tensor_core").make({**PERSISTENT, "epilogue": "rows", "promoted": "256"})(term)
+    (kernel,) = assemble(succeeded(made).term, "groups").kernels
+    assert [parameter.map.promoted for parameter in kernel.function.maps] == [256, 256]
 
 
 # of tiles of 64 rows: how many are in the first kernel, and what the tiles behind them are; OFFSETS make 4
@@ -163,7 +231,7 @@ def test_the_last_tiles_are_finer_ones_of_a_second_kernel(settings: dict[str, st
     tiles, count, owners = tables_of(sizes, OFFSETS)
     x, w = whole(13, sizes["r"], 72), whole(14, sizes["g"], 136, 72)
     made = find("tensor_core").make({**PERSISTENT, "epilogue": "rows", **settings})
-    kernels = assemble(succeeded(made(program("groupedProducts", **sizes, n=136, k=72))).term, "groups")
+    kernels = assemble(succeeded(made(program("groupedProducts", **sizes, w=136, k=72))).term, "groups")
     first, second = kernels.kernels
     # the condition is around all that a block does for a tile, but for those that are not in order
     for kernel in (first, second) if "raster_matrices" not in settings else (second,):
@@ -179,11 +247,11 @@ def test_tiles_of_several_groups_are_taken_column_by_column(cluster: int) -> Non
     tiles, count, owners = tables_of(sizes, OFFSETS)
     x, w = whole(15, sizes["r"], 72), whole(16, sizes["g"], 200, 72)
     settings = {**PERSISTENT, "epilogue": "rows", "cluster": str(cluster), "persistent_blocks": "4"}
-    term = program("groupedProducts", **sizes, n=200, k=72)
+    term = program("groupedProducts", **sizes, w=200, k=72)
     term_of = succeeded(find("tensor_core").make({**settings, "raster_matrices": "3"})(term)).term
     (kernel,) = assemble(term_of, "groups").kernels
     index = "cluster_x" if cluster > 1 else "block_x"
-    assert f"tiles_snd_[({index} / {12 // cluster}) * 3 + {index} % 3]" in kernel.source
+    assert f"tiles_snd_fst_[({index} / {12 // cluster}) * 3 + {index} % 3]" in kernel.source
     found = execute(assemble(term_of, "groups"), [x, w, tiles, count, owners], "emulate")
     np.testing.assert_array_equal(numbers(found), of_groups(OFFSETS, x, w))
     assert isinstance(find("tensor_core").make({**settings, "raster_matrices": "2"})(term), Failure)
@@ -191,7 +259,7 @@ def test_tiles_of_several_groups_are_taken_column_by_column(cluster: int) -> Non
 
 def test_a_rest_needs_an_array_of_matrices_that_is_longer() -> None:
     made = find("tensor_core").make({**PERSISTENT, "epilogue": "rows", "rest": "9,64,32"})
-    term = program("groupedProducts", **sizes_of(OFFSETS, 64), n=128, k=64)  # 9 tiles
+    term = program("groupedProducts", **sizes_of(OFFSETS, 64), w=128, k=64)  # 9 tiles
     refused = made(term)
     assert isinstance(refused, Failure)
     assert "no matrices are behind the first 9" in refused.reason
@@ -217,7 +285,7 @@ def test_rows_need_not_be_whole_chunks(n: int) -> None:
     sizes = sizes_of(OFFSETS, 64)
     tiles, count, owners = tables_of(sizes, OFFSETS)
     x, w = whole(9, sizes["r"], 72), whole(10, sizes["g"], n, 72)
-    term = program("groupedProducts", **sizes, n=n, k=72)
+    term = program("groupedProducts", **sizes, w=n, k=72)
     settings = {**PERSISTENT, "epilogue": "rows"}
     kernels = assemble(succeeded(find("tensor_core").make(settings)(term)).term, "groups")
     found = execute(kernels, [x, w, tiles, count, owners], "emulate")
@@ -230,7 +298,7 @@ def test_threads_bring_tiles_that_are_no_boxes(h: int) -> None:
     sizes = sizes_of(OFFSETS, h)
     tiles, count, owners = tables_of(sizes, OFFSETS)
     x, w = whole(11, sizes["r"], 40), whole(12, sizes["g"], 24, 40)
-    term = program("groupedProducts", **sizes, n=24, k=40)
+    term = program("groupedProducts", **sizes, w=24, k=40)
     kernels = assemble(succeeded(auto("sm_90a")(term)).term, "groups")
     assert len(kernels.kernels) == 1
     found = execute(kernels, [x, w, tiles, count, owners], "emulate")
@@ -240,24 +308,26 @@ def test_threads_bring_tiles_that_are_no_boxes(h: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_tables_that_contradict_each_other_make_no_races(seed: int) -> None:
     """Any numbers for tiles and owners: what a row owns is written, where it belongs, and nothing else."""
-    sizes = {"t": 5, "h": 64, "r": 100, "g": 3}
+    sizes = {"t": 5, "h": 64, "c": 1, "r": 100, "g": 3}
     draw = np.random.default_rng(seed)
-    tiles = draw.integers(0, 3, 5).astype(np.int32), draw.integers(0, 101, 5).astype(np.int32)
+    groups, starts, there = (draw.integers(0, most, 5).astype(np.int32) for most in (3, 101, 65))
+    tiles = groups, (starts, there)
     owners, count = draw.integers(0, 320, 100).astype(np.int32), np.array([3], np.int32)
     for row in range(0, 100, 3):  # some of them are right
         tile = draw.integers(0, 5)
-        owners[row] = 64 * tile + np.clip(row - tiles[1][tile], 0, 63)
+        owners[row] = 64 * tile + np.clip(row - starts[tile], 0, 63)
     x, w = whole(7, 100, 64), whole(8, 3, 64, 64)
-    term = program("groupedProducts", **sizes, n=64, k=64)
+    term = program("groupedProducts", **sizes, w=64, k=64)
     settings = {**PERSISTENT, "epilogue": "rows"}
     kernels = assemble(succeeded(find("tensor_core").make(settings)(term)).term, "groups")
     found = numbers(execute(kernels, [x, w, tiles, count, owners], "emulate"))
     rows = np.concatenate([numbers(x), np.zeros((64, 64))])
     for row in range(100):
         owner, inside = divmod(int(owners[row]), 64)
-        belongs = min(tiles[1][owner] + inside, 99) == row
-        if owner < 3 and belongs:
-            expected = rows[tiles[1][owner] + inside] @ numbers(w)[tiles[0][owner]].T
+        belongs = min(starts[owner] + inside, 99) == row
+        undefined = inside >= there[owner] and np.isnan(found[row]).all()  # nobody has to compute it
+        if owner < 3 and belongs and not undefined:
+            expected = rows[starts[owner] + inside] @ numbers(w)[groups[owner]].T
             np.testing.assert_array_equal(found[row], expected)
         else:
             assert np.isnan(found[row]).all()
@@ -265,7 +335,7 @@ def test_tables_that_contradict_each_other_make_no_races(seed: int) -> None:
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
 def test_auto_makes_one_kernel_of_groups(target: str) -> None:
-    term = program("groupedProducts", t=72, h=128, r=8192, n=512, k=7168, g=8)
+    term = program("groupedProducts", t=72, h=128, c=1, w=512, r=8192, k=7168, g=8)
     (chosen,) = auto(target).choice(term).kernels
     assert chosen.point.strategy == "tensor_core"
     schedule = chosen.point.schedule

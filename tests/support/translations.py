@@ -46,6 +46,9 @@ PROGRAMS = {
     "scatterBy": f"fun((xs: 20.f32) => xs |> {COPY} |> scatterBy({BACKWARDS})({BACKWARDS}))",
     "prefix, written": f"fun(xs: 7.f32 => xs |> {COPY} |> prefix(7))",
     "prefix, read": f"fun(xs: 7.f32 => xs |> prefix(7) |> {COPY})",
+    "promoted, read": f"fun(xs: 7.f32 => xs |> promoted(256) |> {COPY})",
+    "prefixes, written": f"fun(xs: 2.7.f32 => xs |> mapSeq({COPY}) |> prefixes(makeArray(2)(7, 7)))",
+    "prefixes, read": f"fun(xs: 2.7.f32 => xs |> prefixes(makeArray(2)(7, 7)) |> mapSeq({COPY}))",
     "reorder, read": "fun(xs: 6.f32 =>"
     f" xs |> reorder(6, natFun(i => i / 3 + 2*(i % 3)), natFun(i => i / 2 + 3*(i % 2))) |> {COPY})",
     "scanSeq": "fun((z: i32, xs: 7.i32) => xs |> scanSeq(fun((x, a) => 2 * a + x), z))",

@@ -15,6 +15,10 @@ using bfloat16 = __nv_bfloat16;
 template <class T>
 using Global = T* __restrict__;
 
+// One that the kernel in front may write while this one runs: no read of it is moved before the wait.
+template <class T>
+using Awaited = T*;
+
 // An array in shared memory.
 template <class T>
 using Shared = T*;

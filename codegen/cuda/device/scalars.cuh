@@ -1,6 +1,14 @@
 // Operations on numbers with the semantics of the language, where C++ leaves cases undefined.
 #pragma once
 
+// Constants, where a quotient of zero would be computed when the kernel runs.
+#ifndef INFINITY
+#define INFINITY __int_as_float(0x7f800000)
+#endif
+#ifndef NAN
+#define NAN __int_as_float(0x7fffffff)
+#endif
+
 // The bounds of an integer type: `scalars::lowest<short>`.
 namespace scalars {
 template <class T>

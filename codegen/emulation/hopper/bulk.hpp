@@ -106,7 +106,7 @@ template <class T>
 static inline void bulk_load(const Pointer<T>& target, const Box& box, int rank, const Pointer<Barrier>& bar,
                              unsigned receivers, const char* operation, int line) {
   count_step(line);
-  check_following(line);
+  check_following(line, *box.map.memory, false);
   check_box(box, target, rank, operation, line);
   if (!receivers || receivers >> block_count)
     RISE_FAULT(IllegalOperand, line, "%s to the blocks of mask %#x of a cluster of %d", operation, receivers,
@@ -174,6 +174,7 @@ RISE_CODE void complete_store(const Store& store, const Actor& actor) {
 template <class T>
 static inline void bulk_store(const Box& box, int rank, const Pointer<T>& source, int line) {
   count_step(line);
+  check_following(line, *box.map.memory, true);
   check_box(box, source, rank, "bulk_store", line);
   if (stores_under_way == most_stores)
     RISE_FAULT(LaunchLimits, line, "more than %d bulk stores are under way", most_stores);

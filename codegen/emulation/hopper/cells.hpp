@@ -230,7 +230,7 @@ static inline void for_cells(const Access& access, Check check) {
 
 
 RISE_CODE void watch_read(const Access& access) {
-  if (!access.memory->shared) check_following(access.line);
+  if (!access.memory->shared) check_following(access.line, *access.memory, false);
   Actor actor = running_thread(access.thread, access.line);
   note_remote_access(access, actor.agent, actor.clock);
   for_cells(access, [&](Memory& memory, int64_t byte, Cell& cell) {
@@ -242,7 +242,7 @@ RISE_CODE void watch_read(const Access& access) {
 }
 
 RISE_CODE void watch_write(const Access& access) {
-  if (!access.memory->shared) check_following(access.line);
+  if (!access.memory->shared) check_following(access.line, *access.memory, true);
   Actor actor = running_thread(access.thread, access.line);
   note_remote_access(access, actor.agent, actor.clock);
   for_cells(access, [&](Memory& memory, int64_t byte, Cell& cell) {

@@ -1,5 +1,6 @@
 // Overlapping kernels of a stream: until a thread has waited for the previous kernel, it must not access
-// global memory. This file records what the threads of a cluster have done so far.
+// global memory, except to read what is complete already. This file records what the threads of a cluster
+// have done so far.
 #pragma once
 
 #include "blocks.hpp"
@@ -9,16 +10,18 @@ namespace rise_emulation {
 enum class Following : uint8_t { Nothing, Used, Awaited };
 
 RISE_STATE Following following[most_cluster * most_threads];
-RISE_STATE bool kernel_follows;  // some thread has waited: this kernel may overlap with the previous one
+// This kernel may overlap with the previous one: some thread has waited, or some memory is ready before that.
+RISE_STATE bool kernel_follows;
 
 RISE_CODE void start_following() {
   __builtin_memset(following, 0, sizeof following);
   kernel_follows = false;
+  for (const Memory& memory : memories) kernel_follows = kernel_follows || memory.ready;
 }
 
-RISE_CODE void check_following(int line) {
+RISE_CODE void check_following(int line, const Memory& memory, bool writes) {
   Following& mine = following[running_agent()];
-  if (mine == Following::Awaited) return;
+  if (mine == Following::Awaited || (memory.ready && !writes)) return;
   mine = Following::Used;
   if (kernel_follows)
     RISE_FAULT(TooEarly, line, "%s uses global memory without await_previous_grid",

@@ -47,7 +47,8 @@ RISE_CODE Memory* memory_of(const Argument& argument, const MapDescription& desc
             (description.flags & flag_initialised) != 0,
             false,
             map_pages[maps_used].take<Shadow>(description.bytes / size + 1),
-            nullptr};
+            nullptr,
+            (description.flags & flag_ready) != 0};
   return &map_memories[maps_used++];
 }
 

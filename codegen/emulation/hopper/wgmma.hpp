@@ -384,6 +384,12 @@ static inline void wgmma_wait_of(int line, Arrays&... arrays) {
   (hand_back(arrays), ...);
 }
 
+// Naming registers before a fence counts as a use, too.
+template <class A>
+static inline void pin_registers(A& a, int line = __builtin_LINE()) {
+  check_free(a, line);
+}
+
 RISE_CODE void wgmma_fence(int line = __builtin_LINE()) { wgmma_fence_of(line); }
 template <class A>
 static inline void wgmma_fence(A& a, int line = __builtin_LINE()) {

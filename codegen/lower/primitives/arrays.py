@@ -43,7 +43,7 @@ from rise.types import Argument, Data, Function, Index, Pair, Space, Unknown, Va
 
 @continuing(
     "zip", "unzip", "split", "join", "transpose", "slide", "take", "drop", "reorder", "pair", "fst", "snd",
-    "concat", "padCst", "padClamp", "padEmpty", "prefix", "gather", "makeArray",
+    "concat", "promoted", "padCst", "padClamp", "padEmpty", "prefix", "prefixes", "gather", "makeArray",
 )  # fmt: skip
 def view(translator: Translator, call: Call, then: Continuation) -> i.Command:
     """con(args) λx. C(View x): a primitive that only rearranges, for `continuing`. `reading` says how."""
@@ -244,7 +244,13 @@ def read_extended(sizes: Sizes, path: Path) -> Reading:
     return 0, (sizes.existing(index_of(index), sizes["n"]), *rest)
 
 
-@reading("prefix")
+@reading("promoted")
+def read_promoted(_: Sizes, path: Path) -> Reading:
+    """p is p; `lower.box` asks for the bytes"""
+    return 0, path
+
+
+@reading("prefix", "prefixes")
 def read_prefix(_: Sizes, path: Path) -> Reading:
     """i is i: elements that are undefined may be any"""
     return 1, path
@@ -378,6 +384,18 @@ def write_prefix(translator: Translator, call: Call, target: i.Acceptor) -> i.Co
         return i.New(Space.LOCAL, name, value.type, i.sequence(read, written), call.origin)
 
     return translator.continue_with(count, body, call.environment)
+
+
+@accepting("prefixes")
+def write_prefixes(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
+    """con(counts) λc. acc xss (PrefixesAcc c A)"""
+    counts, xss = call.arguments
+
+    def body(numbers: i.Expression) -> i.Command:
+        inner = i.AcceptView(call.name, call.primitive.arguments, target, data(xss), indices=numbers)
+        return translator.accept(xss, inner, call.environment)
+
+    return translator.continue_with(counts, body, call.environment)
 
 
 @accepting("mapFst", "mapSnd")
@@ -613,6 +631,12 @@ def write_by_owners(sizes: Sizes, path: Path, _: int) -> Path:
 def write_first_elements(sizes: Sizes, path: Path, _: int) -> Path:
     """i is i, if it is below the count"""
     sizes.only(index_of(path[0]), sizes.element(0, ()))
+    return path
+
+
+@writing("prefixes")
+def write_first_of_rows(_: Sizes, path: Path, __: int) -> Path:
+    """i, j is i, j: what is not below count i may be any; `lower.defined` says who computes nothing"""
     return path
 
 

@@ -11,7 +11,7 @@ from codegen.ir.data import data
 from codegen.ir.imperative import Level
 from codegen.ir.launch import GRIDS, number
 from codegen.lower.accumulators import check_update
-from codegen.lower.defined import Condition, only_defined
+from codegen.lower.defined import Condition, Necessary, only_defined, some_defined
 from codegen.lower.paths import Resolver
 from codegen.lower.resolve import resolved
 from codegen.lower.translate import (
@@ -139,11 +139,23 @@ def parallel(translator: Translator, call: Call, target: i.Acceptor) -> i.Comman
         if level in GRIDS:
             place, conditions = only_defined(place, call.type, index, call.nat("n"))
         written = element(index, lambda x: _applied(translator, call, function, (x,), place))
+        if level is Level.WARPGROUP:
+            for necessary in some_defined(place, call.type, index, call.nat("n")):
+                written = _where(translator, call, necessary, written)
         for value, bound in conditions:
             written = i.When(value, bound, written, call.origin)
         return i.ParallelFor(level, dimension, index, call.nat("n"), written, call.origin, most)
 
     return elements(translator, xs, call.environment, body)
+
+
+def _where(translator: Translator, call: Call, necessary: Necessary, body: i.Command) -> i.Command:
+    """new n. n := bound ; if value < n. body"""
+    value, bound = necessary
+    name = translator.name("rows")
+    read = translator.assign(i.AcceptVariable(name, bound.type), bound, call.origin)
+    inside = i.When(value, variable(name), body, call.origin)
+    return i.New(Space.LOCAL, name, bound.type, i.sequence(read, inside), call.origin)
 
 
 def _dimension(call: Call) -> int:

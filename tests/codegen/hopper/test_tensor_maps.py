@@ -73,6 +73,16 @@ def test_the_driver_is_given_what_the_map_says() -> None:
     assert bytes(encoded) == b"\x07" * 128 and ctypes.addressof(encoded) % 64 == 0
 
 
+def test_so_many_bytes_are_brought_into_the_cache_at_once() -> None:
+    driver = Recorded()
+    for promoted, number in ((64, 1), (256, 3)):
+        encode(map_of((4, 16), "float16", (4, 16), promoted=promoted), 16, driver)
+        assert driver.given[-2] == number
+    with pytest.raises(LaunchError, match="64, 128, 256 bytes can be brought") as refused:
+        map_of((4, 16), "float16", (4, 16), promoted=100)
+    assert refused.value.code == "R0881"
+
+
 def test_bytes_stand_for_types_of_one_byte() -> None:
     driver = Recorded()
     for element in ("int8", "float8_e4m3fn"):

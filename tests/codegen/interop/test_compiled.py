@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 import numpy as np
 import pytest
@@ -65,6 +66,33 @@ def test_what_cannot_be_compiled_says_why() -> None:
         codegen.compile(PROGRAM["axpy"], default(), backend="emulate")
     with pytest.raises(UsageError, match="R0013"):
         codegen.compile(PROGRAM["axpy"], default(), sizes={"n": 9}, backend="interpret")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((3,), "not 3"),
+        ((PROGRAM,), "a definition is compiled"),
+        ((PROGRAM["axpy"], "default"), "'default' is not a strategy"),
+        ((PROGRAM["axpy"], default), "`default` makes strategies"),
+    ],
+)
+def test_what_is_no_argument_is_refused(given: tuple[Any, ...], said: str) -> None:
+    with pytest.raises(UsageError, match=f"R0022: .*{said}"):
+        codegen.compile(*given)
+
+
+@pytest.mark.parametrize(("name", "value"), [("sizes", [9]), ("spills", "no")])
+def test_what_is_no_size_and_no_choice_is_refused(name: str, value: Any) -> None:
+    given: dict[str, Any] = {"sizes": {"n": 9}, "backend": "emulate", name: value}
+    with pytest.raises(UsageError, match=f"R0022: {name}"):
+        codegen.compile(PROGRAM["axpy"], default(), **given)
+
+
+@pytest.mark.parametrize("given", [{"block": 3}, {"block": (64, 64)}, {"stages": True}, {"epilogue": None}])
+def test_a_parameter_of_another_type_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=f"R0012: tensor_core: {next(iter(given))}="):
+        tensor_core(**given)
 
 
 def test_an_edited_program_is_the_same_but_for_its_text() -> None:

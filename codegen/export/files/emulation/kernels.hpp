@@ -8,13 +8,15 @@
 namespace rise_emulation {
 
 // What the program knows of a parameter: its name, for messages; the elements of an array; whether the kernel
-// has to write them before it reads them.
+// has to write them before it reads them, and whether it may read them before the kernel in front has ended.
 struct Formal {
   const char *name;
   int64_t length;
-  bool unwritten;
+  bool unwritten, ready;
 
-  int32_t flags() const { return flag_writable | (unwritten ? 0 : flag_initialised); }
+  int32_t flags() const {
+    return flag_writable | (unwritten ? 0 : flag_initialised) | (ready ? flag_ready : 0);
+  }
 };
 
 #ifdef RISE_EMULATION
