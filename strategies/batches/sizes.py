@@ -27,9 +27,7 @@ ONE_WARP = 32 * 32  # elements of a matrix that one warp computes at most
 WIDEST_ROW = 128  # sums that a thread has in its registers at most
 MANY_ROWS, MANY_BLOCKS = 96, 3  # of a matrix, and of a multiprocessor: a warp may have two fragments of rows
 UNROLLED = 32 * 32  # multiplications of a row, whose loops are all unrolled
-ELEMENTS_FROM = (
-    129  # rows of a matrix of an odd size, from which threads bring its elements: none until measured
-)
+ELEMENTS_FROM = 129  # rows, from which on threads bring elements of matrices of odd sizes: not yet measured
 LARGEST_SIDE = 128  # rows, columns and depth of a product: with larger ones a block has enough to do
 MANY = 1 << 20  # matrices of a batch, where their number is known at launch only
 ALIGNMENTS = (WIDEST, 8, 4)  # bytes: of the runs of a block, the best first
