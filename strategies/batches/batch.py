@@ -14,7 +14,19 @@ from strategies.batches.fragments import (
     matrix_by_warps,
 )
 from strategies.batches.runs import several, staged, through_shared
-from strategies.batches.sizes import BLOCKS, DIRECT, SHARED, THREADS, UNROLLED, WARPS, Plan, Sizes
+from strategies.batches.sizes import (
+    BLOCKS,
+    DIRECT,
+    ELEMENTS,
+    PADDED,
+    RUNS,
+    SHARED,
+    THREADS,
+    UNROLLED,
+    WARPS,
+    Plan,
+    Sizes,
+)
 from strategies.batches.threads import by_threads, one_row, rows_of_matrices
 from strategies.complete import complete
 from strategies.core import (
@@ -23,6 +35,7 @@ from strategies.core import (
     Strategy,
     argument,
     depending,
+    id_,
     prints_as_call,
     seq,
     try_,
@@ -40,9 +53,12 @@ NO_BATCH = "expected a map over a batch of arrays of known sizes"
     by=("", THREADS, WARPS, BLOCKS),
     rows=(0, 16, 32),
     epilogue=("", SHARED, DIRECT),
+    operands=("", RUNS, PADDED, ELEMENTS),
 )
 @prints_as_call
-def batch(count: int = 0, threads: int = 0, by: str = "", rows: int = 0, epilogue: str = "") -> Strategy:
+def batch(
+    count: int = 0, threads: int = 0, by: str = "", rows: int = 0, epilogue: str = "", operands: str = ""
+) -> Strategy:
     """A map over small matrices: each block copies several to shared memory, and multiplies them there.
 
     count:   matrices of a block; 0: as many as are about 16 KiB, with their results
@@ -50,12 +66,15 @@ def batch(count: int = 0, threads: int = 0, by: str = "", rows: int = 0, epilogu
     by:      who multiplies a matrix: `threads`, a row each; `warps`, one; `blocks`, all warps; else chosen
     rows:    of a matrix, for each of all warps, a multiple of 16; 0: chosen
     epilogue: where results go: `shared`, from where they leave as one run; `direct`, to memory; else chosen
+    operands: fragments are read from `runs` as they came, or from `padded` rows that runs are laid out in
+              again, or that threads bring `elements` to, each on its own; else chosen
     """
     chosen_or("batch", count=count, threads=threads, rows=rows)
     if rows % ROWS:
         raise StrategyError("R0604", f"batch: rows: {rows} is not a multiple of the {ROWS} of a fragment")
     chosen_from("by", by, (THREADS, WARPS, BLOCKS))
     chosen_from("epilogue", epilogue, (SHARED, DIRECT))
+    chosen_from("operands", operands, (RUNS, PADDED, ELEMENTS))
 
     def chosen(term: Expr) -> Rewrite:
         sizes = Sizes.of(term)
@@ -63,12 +82,22 @@ def batch(count: int = 0, threads: int = 0, by: str = "", rows: int = 0, epilogu
             return refuse("batch", NO_BATCH)
         plan = sizes.plan(rows)
         stored = epilogue == SHARED if epilogue else plan.stored
-        plan = Plan(by or plan.by, count or plan.count, threads or plan.threads, stored, plan.rows)
+        plan = Plan(
+            by or plan.by,
+            count or plan.count,
+            threads or plan.threads,
+            stored,
+            plan.rows,
+            operands or plan.operands,
+        )
         if plan.by != THREADS and sizes.operand not in FRAGMENTS:
             return refuse("batch", f"there are no fragments of `{sizes.operand}`: use `by=threads`")
         if rows and plan.by != BLOCKS:
             return refuse("batch", f"`rows` changes nothing: matrices are multiplied by {plan.by}")
-        compute = seq(argument(staged(plan.threads)), multiplied(plan, sizes))
+        if operands and plan.by != BLOCKS:
+            return refuse("batch", f"`operands` changes nothing: matrices are multiplied by {plan.by}")
+        runs = id_ if plan.operands == ELEMENTS else argument(staged(plan.threads))
+        compute = seq(runs, multiplied(plan, sizes))
         return several(plan.count, through_shared(plan.threads, compute) if plan.stored else compute)
 
     return FunctionStrategy("batch", complete(in_inputs(seq(try_(POINTWISE_EACH), depending(chosen)))))
@@ -90,4 +119,5 @@ def multiplied(plan: Plan, sizes: Sizes) -> Strategy:
         case by if by == WARPS:
             return each_by_a_warp(plan.threads // WARP, matrix_by_a_warp(sizes.product, sizes.operand))
         case _:
-            return each_by_all(matrix_by_warps(sizes.product, plan.rows, sizes.operand))
+            again = 0 if plan.operands == RUNS else plan.threads
+            return each_by_all(matrix_by_warps(sizes.product, plan.rows, sizes.operand, again))

@@ -9,6 +9,7 @@ from rewrites import lowering as low
 from rewrites.padding import ROUND_UP_MAP
 from rise.expr import Expr
 from rise.types import shape
+from strategies.batches.runs import PADDING
 from strategies.core import Rewrite, Strategy, argument, depending, prints_as_call, seq
 from strategies.matmul.epilogue import direct_epilogue
 from strategies.matmul.grid import by_itself, to_warps
@@ -16,6 +17,7 @@ from strategies.matmul.instructions import accumulate_fragments, load_once, tens
 from strategies.matmul.products import bring_prologue, separate_prologue
 from strategies.matmul.rounding import rounded_up
 from strategies.matmul.schedules import operands_named, products
+from strategies.matmul.staging import TileCopy, stage
 from strategies.matmul.tiling import tile_reduction
 from strategies.places import mapped
 
@@ -53,17 +55,25 @@ def each_by_all(s: Rewrite) -> Strategy:
 
 
 @prints_as_call
-def on_fragments_of(sizes: Block, rows: int, workers: Rewrite, operand: str = "f16") -> Strategy:
+def on_fragments_of(
+    sizes: Block, rows: int, workers: Rewrite, operand: str = "f16", threads: int = 0
+) -> Strategy:
     """A matrix around products by instructions, with zeros up to whole fragments.
 
     sizes:   of the product, m, n and k
     rows:    that a warp computes
     workers: the level of the maps over these parts
     operand: the type of the numbers that are multiplied
+    threads: that first lay both operands out again, with zeros, in padded rows; 0: read as they are
     """
     fragment = FRAGMENTS[operand]
-    m, n, k = (-(-size // part) * part for size, part in zip(sizes, (rows, *fragment[1:]), strict=True))
-    sums = seq(tile_reduction(k), warp_tiles(rows, n), tensorise(fragment), accumulate_fragments, load_once)
+    columns = 2 * fragment[1] if threads else fragment[1]  # then padded rows start in different banks
+    parts = (rows, columns, fragment[2])
+    m, n, k = (-(-size // part) * part for size, part in zip(sizes, parts, strict=True))
+    again = stage(TileCopy(threads, 1, PADDING, asynchronous=False), bool(threads))
+    sums = seq(
+        tile_reduction(k), warp_tiles(rows, n), tensorise(fragment), accumulate_fragments, load_once, again
+    )
     whole = direct_epilogue(sums, (rows, n), fragment, workers)
     return seq(
         products,
@@ -80,6 +90,9 @@ def matrix_by_a_warp(sizes: Block, operand: str = "f16") -> Strategy:
 
 
 @prints_as_call
-def matrix_by_warps(sizes: Block, rows: int = ROWS, operand: str = "f16") -> Strategy:
-    """A matrix around products, of these sizes, a warp for every so many rows of it."""
-    return on_fragments_of(sizes, rows, to_warps, operand)
+def matrix_by_warps(sizes: Block, rows: int = ROWS, operand: str = "f16", threads: int = 0) -> Strategy:
+    """A matrix around products, of these sizes, a warp for every so many rows of it.
+
+    threads: that first lay both operands out again, with zeros, in padded rows; 0: read as they are
+    """
+    return on_fragments_of(sizes, rows, to_warps, operand, threads)

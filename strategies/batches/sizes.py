@@ -9,12 +9,13 @@ from rise.expr import Expr, Lambda, call, subterms
 from rise.types import TF32, Scalar, shape
 from strategies.abstraction import outermost_parts
 from strategies.batches.fragments import COLUMNS, FRAGMENTS, ROWS
-from strategies.batches.runs import added_by_padding, arrays_of, width_of
+from strategies.batches.runs import PADDING, added_by_padding, arrays_of, width_of
 from strategies.matmul.products import Product, is_product
 from strategies.memory_bound.blocks import WARP, WIDEST
 
 THREADS, WARPS, BLOCKS = "threads", "warps", "blocks"
 SHARED, DIRECT = "shared", "direct"
+RUNS, PADDED, ELEMENTS = "runs", "padded", "elements"
 TILE = 16 * 1024  # bytes of shared memory of a block: several blocks then have enough loads under way
 LARGEST = 48 * 1024  # of a block that also keeps its results there
 ROOM, RESERVED = 227 * 1024, 1024  # bytes of a multiprocessor, and of each of its blocks besides its own
@@ -26,6 +27,7 @@ ONE_WARP = 32 * 32  # elements of a matrix that one warp computes at most
 WIDEST_ROW = 128  # sums that a thread has in its registers at most
 MANY_ROWS, MANY_BLOCKS = 96, 3  # of a matrix, and of a multiprocessor: a warp may have two fragments of rows
 UNROLLED = 32 * 32  # multiplications of a row, whose loops are all unrolled
+ELEMENTS_FROM = 129  # rows, from which on threads bring elements of matrices of odd sizes: not yet measured
 LARGEST_SIDE = 128  # rows, columns and depth of a product: with larger ones a block has enough to do
 MANY = 1 << 20  # matrices of a batch, where their number is known at launch only
 ALIGNMENTS = (WIDEST, 8, 4)  # bytes: of the runs of a block, the best first
@@ -43,6 +45,8 @@ class Plan:
 
     stored: whether results go through shared memory
     rows: of a matrix, for each of all warps
+    operands: where fragments are read from: runs as they came, or rows with zeros up to whole fragments,
+              from runs or, element by element, from memory
     """
 
     by: str
@@ -50,6 +54,7 @@ class Plan:
     threads: int
     stored: bool = True
     rows: int = ROWS
+    operands: str = RUNS
 
 
 @dataclass(frozen=True)
@@ -171,6 +176,8 @@ class Sizes:
 
         Results go through shared memory where a multiprocessor then still has two blocks: measured.
         """
+        if self.rows >= ELEMENTS_FROM and any(size % ALIGNMENTS[-1] for size in self.read):
+            return self._by_elements(part or ROWS)
         read, written = (sum(self.read) + self.longer[0], self.written + self.longer[1])
         counts = [self._whole(alignment) for alignment in ALIGNMENTS]
         limits = [
@@ -189,6 +196,13 @@ class Sizes:
         count, stored = choices[0] if choices else (1, False)
         part = part or self._rows_of_a_warp(count * (read + stored * written))
         return Plan(BLOCKS, min(count, self.batch), WARP * -(-self.rows // part), stored, part)
+
+    def _by_elements(self, part: int) -> Plan:
+        """One matrix, whose size no asynchronous copy divides; results as `_by_blocks` stores them."""
+        m, n, k = (-(-size // ROWS) * ROWS for size in self.product)
+        padded = (m * (k + PADDING) + k * (n + PADDING)) * 2
+        stored = 2 * (padded + self.written + RESERVED) <= ROOM
+        return Plan(BLOCKS, 1, WARP * -(-self.rows // part), stored, part, ELEMENTS)
 
     def _rows_of_a_warp(self, shared: int) -> int:
         """Those of two fragments, which load B half as often, if a multiprocessor has enough warps: measured.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from math import prod
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from rise.normal import data_flow
 from rise.testing import assert_preserves
 from strategies.auto import auto
 from strategies.batches.batch import batch
-from strategies.batches.sizes import BLOCKS, RESERVED, ROOM, THREADS, WARPS, Sizes
+from strategies.batches.sizes import BLOCKS, ELEMENTS, RESERVED, ROOM, THREADS, WARPS, Sizes
 from strategies.search.batches import batched
 from strategies.search.choice import Search
 from strategies.search.hardware import for_target
@@ -149,17 +150,54 @@ def test_a_warp_may_have_several_fragments_of_rows(rows: int, epilogue: str) -> 
     assert exact(term, low)
 
 
+ROW_FORMS = ({"operands": "elements", "count": 1, "epilogue": "shared"}, {"operands": "padded"})
+
+
+@pytest.mark.parametrize("form", ROW_FORMS, ids=["elements", "padded"])
+@pytest.mark.parametrize(
+    ("sizes", "type_", "layouts", "body"),
+    [
+        ((1, 65, 33, 17), "f16", "AT", "scaled"),
+        ((2, 33, 17, 31), "bf16", "TA", "rounded"),
+        ((1, 33, 47, 21), "f32", "TT", "rounded to tf32"),
+    ],
+)
+def test_fragments_of_odd_rows_come_from_padded_ones(
+    form: dict[str, Any], sizes: tuple[int, int, int, int], type_: str, layouts: str, body: str
+) -> None:
+    """No load of a fragment has a condition, and elements of 16 bits come by ldmatrix."""
+    term = products(*sizes, type_=type_, layouts=layouts, body=body)
+    low = succeeded(batch(by=BLOCKS, **form)(term)).term
+    source = generate(low, "f").source
+    assert not any("fragment" in line and "?" in line for line in source.splitlines())
+    assert "load_matrices" in source
+    assert exact(term, low)
+
+
+def test_matrices_of_odd_sizes_by_elements_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One matrix for a block, and at least two blocks for a multiprocessor."""
+    monkeypatch.setattr("strategies.batches.sizes.ELEMENTS_FROM", 61)
+    for side in (61, 97, 127, 98):
+        term = products(1000, side, side, side)
+        plan = Sizes.of(term.body.body).plan()
+        assert (plan.operands == ELEMENTS) == (side % 2 == 1)
+        low = succeeded(batch()(term)).term
+        assert side % 2 == 0 or 2 * (generate(low, "f").launch.shared_bytes + RESERVED) <= ROOM
+
+
 def test_parameters_that_cannot_be_are_refused() -> None:
     for given, said in (
         ({"rows": 8}, "rows: 8 is not a multiple of the 16 of a fragment"),
         ({"rows": -16}, "rows"),
         ({"epilogue": "bulk"}, "epilogue: `bulk` is not one of shared, direct"),
+        ({"operands": "rows"}, "operands: `rows` is not one of runs, padded, elements"),
         ({"by": "lanes"}, "by: `lanes` is not one of threads, warps, blocks"),
     ):
         with pytest.raises(StrategyError, match=said):
             batch(**given)
     for term, given, said in (
         (products(5, 8, 8, 8, "f32"), {"by": WARPS}, "no fragments of `f32`: use `by=threads`"),
+        (products(5, 8, 8, 8), {"operands": ELEMENTS}, "`operands` changes nothing"),
         (products(5, 8, 8, 8), {"rows": 16}, "`rows` changes nothing: matrices are multiplied by warps"),
     ):
         result = batch(**given)(term)
