@@ -116,14 +116,12 @@ MODERATE = 2.0**32  # literals whose products neither overflow nor vanish, nor d
 
 @computed(
     "literal factors as one",
-    "exp2(x * c * (d * y)) → exp2(x * y * (c * d)) where c and d are literals, of which the product is one;"
-    " the same for a product of which a factor is a reciprocal",
+    "exp2(x * c * (d * y)) → exp2(x * y * (c * d)) where c and d are literals, of which the product is one",
     (
         "fun(x: f32 => exp2(-2.0 * (0.75 * x) * 1.5))",
         "fun((x: f32, y: f32) => exp2(0.25 * x * (3.0 * y)))",
-        "fun(x: f32 => 0.5 * x * (2.0 * reciprocal(1.5 + x)))",
     ),
-    "The literals of a product that is rounded anyway are multiplied beforehand.",
+    "The literals of a product whose power is taken are multiplied beforehand.",
     exact=False,
 )
 def ONE_LITERAL(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
@@ -131,15 +129,8 @@ def ONE_LITERAL(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
         case "exp2", head, [product]:
             found = _with_one_literal(product)
             return found if isinstance(found, str) else apply(head, found, origin=term.origin)
-        case "mul", _, _ if any(map(_is_reciprocal, _factors(term))):
-            return _with_one_literal(term)
         case _:
-            return "expected a power of two, or a product of which a factor is a reciprocal"
-
-
-def _is_reciprocal(term: Expr) -> bool:
-    found = call(term)
-    return found is not None and found[0] == "reciprocal"
+            return "expected a power of two"
 
 
 def _with_one_literal(term: Expr) -> Expr | str:

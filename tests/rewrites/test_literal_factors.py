@@ -36,8 +36,7 @@ def test_products_with_one_literal_mean_the_same() -> None:
     xs = np.random.default_rng(SEED).uniform(-1, 3, 64).astype(np.float32)
     for _ in range(DRAWS):
         of = product(random, random.randrange(1, 4))
-        forms = ("{}", "exp2({} * 0.25)", "exp2({}) + 1.0", "2.0 * reciprocal(1.5 + exp2(x)) * {}")
-        text = random.choice(forms).format(of)
+        text = random.choice(("{}", "exp2({} * 0.25)", "exp2({}) + 1.0")).format(of)
         term = data_flow(check_expression(f"fun(xs: 64.f32 => xs |> map(fun(x => {text})))"))
         made = normalize(ONE_LITERAL)(term)
         assert isinstance(made, Success)
