@@ -27,7 +27,7 @@ ONE_WARP = 32 * 32  # elements of a matrix that one warp computes at most
 WIDEST_ROW = 128  # sums that a thread has in its registers at most
 MANY_ROWS, MANY_BLOCKS = 96, 3  # of a matrix, and of a multiprocessor: a warp may have two fragments of rows
 UNROLLED = 32 * 32  # multiplications of a row, whose loops are all unrolled
-ELEMENTS_FROM = 129  # rows, from which on threads bring elements of matrices of odd sizes: not yet measured
+ELEMENTS_FROM = 33  # rows, from which on threads bring elements of matrices of odd sizes: measured
 LARGEST_SIDE = 128  # rows, columns and depth of a product: with larger ones a block has enough to do
 MANY = 1 << 20  # matrices of a batch, where their number is known at launch only
 ALIGNMENTS = (WIDEST, 8, 4)  # bytes: of the runs of a block, the best first
@@ -198,10 +198,10 @@ class Sizes:
         return Plan(BLOCKS, min(count, self.batch), WARP * -(-self.rows // part), stored, part)
 
     def _by_elements(self, part: int) -> Plan:
-        """One matrix, whose size no asynchronous copy divides; results as `_by_blocks` stores them."""
+        """One matrix, whose size no asynchronous copy divides. Results leave as one run if they fit: measured."""
         m, n, k = (-(-size // ROWS) * ROWS for size in self.product)
         padded = (m * (k + PADDING) + k * (n + PADDING)) * 2
-        stored = 2 * (padded + self.written + RESERVED) <= ROOM
+        stored = padded + self.written + RESERVED <= ROOM
         return Plan(BLOCKS, 1, WARP * -(-self.rows // part), stored, part, ELEMENTS)
 
     def _rows_of_a_warp(self, shared: int) -> int:

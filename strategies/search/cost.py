@@ -337,11 +337,13 @@ def memory_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     """
     operands = p.batch * (p.m + p.n) * p.k * p.operand_bytes
     result = p.batch * p.m * p.n * (p.result_bytes + p.added_bytes)
-    if 0 < p.input_bytes < operands:
+    several = 0 < p.input_bytes < operands
+    if several:
         operands = p.input_bytes
-    elif operands > gpu.l2_bytes:
+    if operands > gpu.l2_bytes and not (several and p.batch > 1):
         rows, columns = footprint(p, s, gpu)
-        wave = (rows * s.block[0] + columns * s.block[1]) * depth(p, s) * p.operand_bytes
+        first, second = loaded(p)
+        wave = (first * rows * s.block[0] + second * columns * s.block[1]) * depth(p, s) * p.operand_bytes
         again = wave * tiles(p, s) / gpu.multiprocessors - operands
         operands += int(REREAD * max(again, 0))
     return (operands + result) / gpu.dram_rate
@@ -351,8 +353,8 @@ def footprint(p: Problem, s: Schedule, gpu: Gpu) -> tuple[float, float]:
     """Rows and columns of tiles that one wave of tiles covers: row by row, or in groups of rows."""
     down, across = ceil(p.m / s.block[0]), ceil(p.n / s.block[1])
     if s.raster_group:
-        rows = min(s.raster_group, down)
-        return rows, min(across, gpu.multiprocessors / rows)
+        columns = min(across, gpu.multiprocessors / min(s.raster_group, down))
+        return min(down, gpu.multiprocessors / columns), columns
     return min(down, ceil(gpu.multiprocessors / across)), min(across, gpu.multiprocessors)
 
 

@@ -209,7 +209,7 @@ def orders(p: Problem, s: Schedule, clusters: bool) -> Iterator[tuple[int, int]]
         whole = [g for g in range(size, GROUPS[-1] + 1, size) if rows % g == 0 and not p.open]
         longer = [g - g % size for g in GROUPS if rows > g and not p.open]
         found = {size, *whole[-1:], *(g for g in longer if not whole or whole[-1] < GROUPS[0])}
-        for group in (1, *sorted(found)):
+        for group in (1, *sorted(found, reverse=True)):
             if sharing(p, changed(s, raster_group=group, cluster=size)) != (1, 1):
                 yield group, size
 
