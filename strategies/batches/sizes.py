@@ -198,7 +198,7 @@ class Sizes:
         return Plan(BLOCKS, min(count, self.batch), WARP * -(-self.rows // part), stored, part)
 
     def _by_elements(self, part: int) -> Plan:
-        """One matrix, whose size no asynchronous copy divides. Results leave as one run if they fit: measured."""
+        """One matrix, whose size no copy divides. Results leave as one run if there is room: measured."""
         m, n, k = (-(-size // ROWS) * ROWS for size in self.product)
         padded = (m * (k + PADDING) + k * (n + PADDING)) * 2
         stored = padded + self.written + RESERVED <= ROOM

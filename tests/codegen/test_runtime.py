@@ -277,7 +277,7 @@ def test_spills_are_refused_unless_allowed() -> None:
     assert refused.value.code == "R0832"
     assert f"spills {found.spill_stores} bytes" in refused.value.message
     assert codegen.compile(spilling, backend="emulate", target="sm_80", spills="allow").resources == (found,)
-    with pytest.raises(UsageError, match="R0003"):
+    with pytest.raises(UsageError, match="R0022"):
         codegen.compile(spilling, backend="emulate", target="sm_80", spills="maybe")
     assert codegen.compile(made, backend="emulate", target="sm_80").resources[0].spill_stores == 0
 

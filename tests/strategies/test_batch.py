@@ -174,15 +174,15 @@ def test_fragments_of_odd_rows_come_from_padded_ones(
     assert exact(term, low)
 
 
-def test_matrices_of_odd_sizes_by_elements_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One matrix for a block, and at least two blocks for a multiprocessor."""
-    monkeypatch.setattr("strategies.batches.sizes.ELEMENTS_FROM", 61)
-    for side in (61, 97, 127, 98):
+def test_matrices_of_odd_sizes_by_elements_fit() -> None:
+    """One matrix for a block; two blocks for a multiprocessor, if sides are not much longer than 100."""
+    for side, blocks in ((31, 0), (33, 2), (97, 2), (127, 1), (98, 0)):
         term = products(1000, side, side, side)
         plan = Sizes.of(term.body.body).plan()
-        assert (plan.operands == ELEMENTS) == (side % 2 == 1)
-        low = succeeded(batch()(term)).term
-        assert side % 2 == 0 or 2 * (generate(low, "f").launch.shared_bytes + RESERVED) <= ROOM
+        assert (plan.operands == ELEMENTS) == (blocks > 0)
+        if blocks:
+            low = succeeded(batch()(term)).term
+            assert blocks * (generate(low, "f").launch.shared_bytes + RESERVED) <= ROOM
 
 
 def test_parameters_that_cannot_be_are_refused() -> None:
@@ -339,7 +339,8 @@ def test_plans_fit_and_divide() -> None:
         shared = plan.count * (sum(sizes.read) + sizes.written * plan.stored)
         assert shared <= ROOM
         assert 32 <= plan.threads <= 1024
-        assert all(plan.count * size % 4 == 0 for size in sizes.read), (m, n, k)
+        whole = all(plan.count * size % 4 == 0 for size in sizes.read)
+        assert whole or plan.operands == ELEMENTS, (m, n, k)
         assert plan.by != THREADS or prod((m, n, k)) < 500
 
 

@@ -225,6 +225,7 @@ VALUES: Mapping[str, tuple[Any, ...]] = {
     "warp": ((16, 16), (64, 64), (64, 128), (128, 128), (48, 64)),
     "block": ((64, 64, 64), (128, 128, 64), (64, 128, 32), (96, 64, 40)),
     "epilogue": ("direct", "shared", "bulk", "rows", "else"),
+    "promoted": (0, 64, 128, 256, 8),
 }
 SET = r"(\w+)=([\w,]*\w)"  # `name=value` in a hint
 NUMBERS = (-1, 0, 1, 2, 3, 4, 8, 12)
@@ -266,9 +267,9 @@ def said(law: Law) -> dict[str, Any]:
 
 
 def test_what_a_refusal_says_helps_and_every_law_refuses_something() -> None:
-    seed = 5
+    seed = 7
     choose, fired, helped = random.Random(seed), Counter[str](), Counter[str]()
-    for _ in range(6000):
+    for _ in range(9000):
         s = drawn(choose)
         alone = [law.reason for law in ALONE if not law.holds(s)]
         fired.update(alone)
