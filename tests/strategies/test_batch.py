@@ -178,8 +178,9 @@ def test_matrices_of_odd_sizes_by_elements_fit() -> None:
     """One matrix for a block; two blocks for a multiprocessor, if sides are not much longer than 100."""
     for side, blocks in ((31, 0), (33, 2), (97, 2), (127, 1), (98, 0)):
         term = products(1000, side, side, side)
-        plan = Sizes.of(term.body.body).plan()
-        assert (plan.operands == ELEMENTS) == (blocks > 0)
+        assert isinstance(term, Lambda) and isinstance(term.body, Lambda)
+        sizes = Sizes.of(term.body.body)
+        assert sizes is not None and (sizes.plan().operands == ELEMENTS) == (blocks > 0)
         if blocks:
             low = succeeded(batch()(term)).term
             assert blocks * (generate(low, "f").launch.shared_bytes + RESERVED) <= ROOM
