@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Success
 from rise.expr import Expr, Lambda
 from rise.instructions import Family
 from strategies.batches.fragments import ROWS
-from strategies.batches.sizes import BLOCKS, MANY, THREADS, Sizes
+from strategies.batches.sizes import BLOCKS, DIRECT, MANY, THREADS, Plan, Sizes
 from strategies.core import try_
 from strategies.search.choice import Choice, Search
 from strategies.search.space import Point
@@ -28,13 +30,20 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
     plan = sizes.plan()
     if plan.by != THREADS and Family.MMA not in search.gpu.sustained:
         return None
-    # a kernel with more rows for a warp, or with more threads, may spill registers
-    other = {ROWS: 2 * ROWS, 2 * ROWS: ROWS}[plan.rows]
-    points = [Point.of("batch", {}), *([Point.of("batch", {"rows": other})] if plan.by == BLOCKS else [])]
-    tried = ((point, search.attempt(point, program)) for point in points)
+    tried = ((point, search.attempt(point, program)) for point in alternatives(plan))
     point, result = next(((p, r) for p, r in tried if isinstance(r, Success)), (None, None))
     if point is None or result is None:
         return None
     many = "products" if sizes.batch == MANY else f"{sizes.batch} products"
-    reason = f"{plan.count} of a batch of {many} for each block, multiplied by {plan.by}"
+    count = dict(point.parameters).get("count", plan.count)
+    reason = f"{count} of a batch of {many} for each block, multiplied by {plan.by}"
     return Choice(point, reason), result
+
+
+def alternatives(plan: Plan) -> Iterator[Point]:
+    """The plan, then others, as compilers spill registers of a few kernels, each version of others."""
+    yield Point.of("batch", {})
+    if plan.by == BLOCKS:
+        yield Point.of("batch", {"rows": ROWS if plan.rows > ROWS else 2 * ROWS})
+    yield Point.of("batch", {"count": 2 * plan.count})
+    yield Point.of("batch", {"epilogue": DIRECT})

@@ -308,6 +308,23 @@ def test_operands_of_a_batch_are_not_read_beside_its_products() -> None:
         assert found is not None and found.beside == beside
 
 
+def test_where_the_plan_does_not_build_others_are_tried() -> None:
+    """Of the kernels at 27 and 42 with f16 results a version of the compiler spilled 8 and 12 bytes."""
+    for size, refused in ((27, 1), (42, 2), (42, 3), (42, 4)):
+        tried: list[Expr] = []
+
+        def builds(term: Expr, _: str, tried: list[Expr] = tried, refused: int = refused) -> int:
+            tried.append(term)
+            if len(tried) <= refused:
+                raise StrategyError("R0832", "it spills")
+            return 0
+
+        search = Search(for_target("sm_90a"), "sm_90a", builds=builds)
+        found = batched(search, products(1009, size, size, size))
+        assert (found is None) == (refused == 4) and len(tried) == min(refused + 1, 4)
+        assert len(set(tried)) == len(tried)
+
+
 def test_what_is_no_batch_is_refused() -> None:
     for text in ("def f(xs: 8.f32) = xs |> map(x => x + 1)", "def f(x: f32) = x + 1"):
         result = batch()(program(text))
