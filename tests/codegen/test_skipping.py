@@ -130,14 +130,14 @@ STREAMING = "j <= i && (j < {} || i - j < {})"
 PREFIX = "j < {} || j <= i"
 
 
-@pytest.mark.parametrize("fragment", [64, 16])
 @pytest.mark.parametrize(
-    ("mask", "numbers", "tile", "seen"),
+    ("mask", "numbers", "tile", "seen", "fragment"),
     [
-        (STREAMING, (4, 20), 2, "10011100"),  # the first keys, and a window
-        (STREAMING, (40, 40), 3, "11001111"),
-        (PREFIX, (100,), 0, "11110000"),
-        (PREFIX, (3,), 1, "11110000"),
+        (STREAMING, (4, 20), 2, "10011100", 64),  # the first keys, and a window
+        (STREAMING, (4, 20), 2, "10011100", 16),
+        (STREAMING, (40, 40), 3, "11001111", 64),
+        (PREFIX, (100,), 0, "11110000", 16),
+        (PREFIX, (3,), 1, "11110000", 64),
     ],
 )
 def test_what_both_of_two_masks_exclude_is_not_read(

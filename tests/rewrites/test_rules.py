@@ -43,9 +43,9 @@ LEAST = 0.5  # of the instances, for rules with conditions
 
 @pytest.mark.parametrize("name", DATA)
 def test_a_rule_preserves_type_and_value(name: str) -> None:
-    """On random instances; three of four have binders that hide each other."""
+    """On random instances, of proved rules on fewer; three of four have binders that hide each other."""
     conditions, proved = DATA[name].conditions, mark(DATA[name]) is not Mark.TESTED
-    evidence = assert_sound(DATA[name], EXAMPLES // 3 if proved and not conditions else EXAMPLES)
+    evidence = assert_sound(DATA[name], EXAMPLES // 6 if proved and not conditions else EXAMPLES)
     least = LEAST * evidence.examples if conditions else evidence.examples
     assert evidence.applied >= least > 0, evidence.refusals
 
