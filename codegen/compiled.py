@@ -175,7 +175,7 @@ ALIGNED, EMPTY = "aligned", "empty"
 
 
 def _check_arguments(program: Any, strategy: Any, sizes: Any, spills: Any) -> None:
-    """R0022 for what is no program, no strategy, no sizes, or no choice."""
+    """Raises UsageError R0022 if an argument has the wrong type, or `spills` an unknown value."""
     if not isinstance(program, Program):
         hint = "`rise.load(file).name`, `rise.parse(text).name` and `rise.define` give definitions"
         raise UsageError("R0022", f"a definition is compiled, not {shown(program)}", None, hint)

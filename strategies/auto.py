@@ -411,7 +411,7 @@ def _rows_listed(term: Expr) -> Result:
     listed = seq(_as_list, GLOBAL_FIRST)(term) if rank(term) > MATRIX + 1 else None
     named = named_value(listed.term) if isinstance(listed, Success) else None
     if listed is None or named is None or not has_product(children(named[0])[-1]):
-        return Failure("rows_listed", term, "it is no product for arrays of matrices in arrays")
+        return Failure("rows_listed", term, "it does not multiply the rows of nested arrays of matrices")
     return listed
 
 

@@ -47,12 +47,12 @@ FAST, SLOW = "-O1", "-O0"
 def compiler() -> Path | None:
     """The C++ compiler for emulation: `$CXX` if it is set, else g++ or clang++; None if there is none.
 
-    Raises CompilationError R0801 if `$CXX` is no command.
+    Raises CompilationError R0801 if `$CXX` names a command that does not exist.
     """
     if chosen := os.environ.get("CXX"):
         if found := shutil.which(chosen):
             return Path(found)
-        message = f"there is no command `{chosen}`, which the environment variable CXX names"
+        message = f"the environment variable CXX names the command `{chosen}`, which does not exist"
         hint = "name a C++ compiler in it, without options; unset, it leaves the choice to g++ and clang++"
         raise CompilationError("R0801", message, hint=hint)
     found = shutil.which("g++") or shutil.which("clang++")

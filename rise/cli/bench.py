@@ -90,9 +90,9 @@ def _measured(table: Table, arguments: argparse.Namespace) -> int:
 
 def _remember(session: Session, target: str, store: str | None) -> None:
     from bench.search import remember, winners
-    from strategies.search.store import user_file
+    from strategies.search.store import written_to
 
-    path, found = Path(store) if store else user_file(), list(winners(session.table, session.rows(), target))
+    path, found = written_to(store), list(winners(session.table, session.rows(), target))
     news = sum(remember(record, path) for record in found)
     print(f"{news} of {len(found)} cases remembered anew in {path}")
 

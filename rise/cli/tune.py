@@ -113,7 +113,7 @@ def _show(lines: list[Compiled]) -> None:
 def _measured(trials: InOrder, tuning: Tuning, arguments: argparse.Namespace) -> int:
     from bench.search import record, remember
     from bench.tune import Measured
-    from strategies.search.store import user_file
+    from strategies.search.store import written_to
 
     found, session, status = _run(trials, tuning, arguments)
     if status:
@@ -127,7 +127,7 @@ def _measured(trials: InOrder, tuning: Tuning, arguments: argparse.Namespace) ->
         return RIGHT
     (case,) = session.table.cases
     winner = record(tuning.search, case, best)
-    path = Path(arguments.store) if arguments.store else user_file()
+    path = written_to(arguments.store)
     remember(winner, path)
     if arguments.json:
         print(winner.line.rstrip())

@@ -41,7 +41,7 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
 
 
 def alternatives(plan: Plan) -> Iterator[Point]:
-    """The plan, then others, as compilers spill registers of a few kernels, each version of others."""
+    """The plan, then variants of it, since each version of the compiler spills registers in other kernels."""
     yield Point.of("batch", {})
     if plan.by == BLOCKS:
         yield Point.of("batch", {"rows": ROWS if plan.rows > ROWS else 2 * ROWS})

@@ -40,9 +40,7 @@ FILLED = 2 / 3
 LOCKSTEP = 0.12  # of a tile's time, for each after the third, where all warpgroups stop at its end
 STOP = 5000  # cycles: of that the most
 NARROW = 1.6  # times as long, where rows are as short as the shortest pattern
-REREAD = (
-    1.5  # times the time of memory, for operands that have left the cache: copies wait for them; measured
-)
+REREAD = 1.5  # times as long, where operands are read from memory again: copies wait for them; measured
 LINE = 128  # bytes of the L2 cache that are read at once
 PART_OF_LINE = 1.1  # times as many, where parts that start inside of lines are shorter than a line: measured
 AGAIN = 0.6  # of the time for a line, for each further part of it: measured

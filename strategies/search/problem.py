@@ -333,7 +333,7 @@ def _beside_products(term: Expr) -> set[str]:
 
 
 def _path(term: Expr) -> str | None:
-    """`x.fst.snd` for snd(fst(x)); None for what is no part of a variable."""
+    """The path to a part of a variable: `x.fst.snd` for snd(fst(x)). None for any other term."""
     if isinstance(term, Identifier):
         return term.name
     match call(term):

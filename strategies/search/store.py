@@ -63,6 +63,11 @@ def user_file() -> Path:
     return (Path(chosen) if chosen else Path("~/.config").expanduser()) / "rise-lang" / "tuned.jsonl"
 
 
+def written_to(named: str | Path | None = None) -> Path:
+    """The file that new records go to: the one that is named, or the user's own."""
+    return Path(named) if named else user_file()
+
+
 def sources(named: str | Path | None = None) -> list[Path]:
     """The files that there are, the strongest last. R0001 where the one that is named is not there."""
     if named and not files.is_file(Path(named)):

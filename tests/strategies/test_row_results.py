@@ -92,7 +92,7 @@ def test_a_row_without_keys_has_minus_infinity(queries: int, by: str) -> None:
 
 @cache
 def with_sums(by: str) -> tuple[Expr, Expr]:
-    """A program and what becomes of it, at any scale."""
+    """A program with its scale as an input, and the kernel that is derived from it."""
     term = program("attentionWithLogSumExp", m=64, n=40, d=16, e=16)
     return term, succeeded(one_pass(**BY[by])(term)).term
 

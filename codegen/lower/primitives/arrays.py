@@ -345,16 +345,16 @@ def _is_written(expr: Expr) -> bool:
     return _is_written(last.body if head.name == "let" and isinstance(last, Lambda) else last)
 
 
-@accepting("scatter")
-def write_scattered(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
-    """con(indices) λi. acc xs (ScatterAcc i A)"""
-    indices, xs = call.arguments
+@accepting("scatter", "prefixes")
+def write_by_numbers(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
+    """con(indices) λi. acc xs (ScatterAcc i A), and alike con(counts) λc. acc xss (PrefixesAcc c A)"""
+    array, xs = call.arguments
 
-    def body(places: i.Expression) -> i.Command:
-        inner = i.AcceptView(call.name, call.primitive.arguments, target, data(xs), indices=places)
+    def body(numbers: i.Expression) -> i.Command:
+        inner = i.AcceptView(call.name, call.primitive.arguments, target, data(xs), indices=numbers)
         return translator.accept(xs, inner, call.environment)
 
-    return translator.continue_with(indices, body, call.environment)
+    return translator.continue_with(array, body, call.environment)
 
 
 @accepting("scatterBy")
@@ -384,18 +384,6 @@ def write_prefix(translator: Translator, call: Call, target: i.Acceptor) -> i.Co
         return i.New(Space.LOCAL, name, value.type, i.sequence(read, written), call.origin)
 
     return translator.continue_with(count, body, call.environment)
-
-
-@accepting("prefixes")
-def write_prefixes(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
-    """con(counts) λc. acc xss (PrefixesAcc c A)"""
-    counts, xss = call.arguments
-
-    def body(numbers: i.Expression) -> i.Command:
-        inner = i.AcceptView(call.name, call.primitive.arguments, target, data(xss), indices=numbers)
-        return translator.accept(xss, inner, call.environment)
-
-    return translator.continue_with(counts, body, call.environment)
 
 
 @accepting("mapFst", "mapSnd")
