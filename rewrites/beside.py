@@ -87,8 +87,11 @@ class Beside:
         (fold,) = found.folds
         if fold.size is None or fold.size.value is None:
             raise NotPointwise("the length of a row is not known", fold.body)
-        if not _products(fold.body):
+        products = _products(fold.body)
+        if not products:
             raise NotPointwise("what is reduced is not computed from a product", reduced)
+        if any(found.row.name not in product.free for product in products):
+            raise NotPointwise("a sum in what is reduced is the same for all rows", reduced)
         if not (fold.operator.free | fold.start.free) <= term.free:
             raise NotPointwise("the operator depends on the row", fold.operator)
         if not paired:
@@ -98,7 +101,7 @@ class Beside:
             places = (fold.index, found.row) if turned else (found.row, fold.index)
             if (row.type, column.type) == (places[0].type, places[1].type):
                 stored = substitute(element, {row.name: places[0], column.name: places[1]})
-                if any(alpha_equal(a, b) for a in _products(stored) for b in _products(fold.body)):
+                if any(alpha_equal(a, b) for a in _products(stored) for b in products):
                     return cls(stored, found.row, fold, found.element, turned)
         raise NotPointwise("the two results are not computed from one product", term)
 

@@ -78,6 +78,12 @@ TRANSPOSE_CONSTANT = rule(
     "generate(fun(i => generate(fun(j => z))))",
     meaning="A constant matrix, transposed, is constant.",
 )
+CONSTANT_ROWS = rule(
+    "*constant",
+    "xs |> map(fun(x => generate(fun(i => h(x)))))",
+    "xs |> map(fun(x => h(x))) |> map(fun(y => generate(fun(i => y))))",
+    meaning="The element that a row of equal elements repeats is computed once.",
+)
 SPLIT_OF_JOIN = rule(
     "J >> S",
     "xs |> join |> split(n)",

@@ -18,6 +18,7 @@ from rewrites.result import Failure, Result, Success
 from rewrites.storing import APPLIED_AS_LET, GLOBAL_FIRST, STORED_BEFORE_MAP, is_global
 from rewrites.unused import DROP_UNUSED
 from rewrites.views import ROWS_AS_LIST
+from rise.canonical import canonical
 from rise.check.symbolic import RuntimeSize
 from rise.errors import RiseError
 from rise.expr import Expr, Identifier, Lambda, application, call, children, subterms
@@ -77,6 +78,7 @@ DEFAULT = Point.of("default", {})
 LEVELS = "the program has levels, which stay"
 EMPTY = "an array of the program has no elements"
 IN_FRONT = "each row is reduced by itself, beside the first tiles of the product that uses the results"
+MANY = 8  # kernels of a program; from there on no cut may store what was stored before
 GENERAL = "no other schedule is for this program"
 
 
@@ -190,6 +192,7 @@ class _Kernels:
     """The kernels of a program with these inputs; what was chosen for those that have been lowered.
 
     results: values that a kernel stores and that are results
+    stored: the same of all values, once there are many
     terms: the kernels as programs of what they use
     in_front: those beside which the next one starts
     """
@@ -198,6 +201,7 @@ class _Kernels:
     inputs: tuple[Identifier, ...]
     made: list[Choice] = field(default_factory=list)
     results: set[str] = field(default_factory=set)
+    stored: set[str] = field(default_factory=set)
     terms: list[Expr] = field(default_factory=list)
     in_front: list[Expr] = field(default_factory=list)
 
@@ -260,7 +264,19 @@ class _Kernels:
 
     def _parts(self, cut: Rewrite) -> Strategy:
         """The kernels of what a cut gives."""
-        return seq(cut, self._again)
+        return seq(cut, self._new, self._again)
+
+    def _new(self, term: Expr) -> Result:
+        """Refuses a cut that stores once more what a program of many kernels has stored before."""
+        if len(self.made) >= MANY:
+            first = GLOBAL_FIRST(term)
+            named = named_value(first.term) if isinstance(first, Success) else None
+            if named is not None:
+                value = canonical(named[0])
+                if value in self.stored:
+                    return Failure("new", term, "the value is stored already")
+                self.stored.add(value)
+        return Success(term)
 
     @property
     def _again(self) -> Strategy:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from rewrites.algorithmic import MAP_FUSION
+from rewrites.algorithmic import GENERATE_MAP, MAP_CONSTANT, MAP_FUSION, MAP_IDENTITY
 from rewrites.beside import beside
 from rewrites.memory import IN_GLOBAL
+from rewrites.movement import CONSTANT_ROWS, ZIP_CONSTANT_FIRST, ZIP_CONSTANT_SECOND
 from rewrites.result import Failure, Result, Success
 from rewrites.storing import EACH_STORED, GLOBAL_FIRST, is_global
 from rewrites.sums import DIFFERENCE_AS_SUM
 from rewrites.views import TRANSPOSE_PAIR
-from rise.expr import Expr, Primitive, application, call, children, closed_parts, subterms
+from rise.expr import Expr, Lambda, Primitive, application, call, children, closed_parts, subterms
 from rise.normal import is_view
 from rise.types import Array, Pair, Scalar, shape
 from strategies.abstraction import outermost_parts
@@ -92,11 +93,20 @@ def _reduction(term: Expr) -> Result:
     def complete(part: Expr) -> bool:
         inside = part is not term and isinstance(part.type, Array) and not is_zip(part)
         takes_loops = inside and not is_view_of_data(part) and not is_expression(part)
-        return takes_loops and not has_product(part)
+        return takes_loops and not has_product(part) and not is_longer(part)
 
     beside = isinstance(term.type, Array) and not is_one_kernel(term) and has_product(term)
     part = next(filter(complete, closed_parts(term)), None) if beside else None
     return _stored(term, part, "no loops are beside a product")
+
+
+def is_longer(term: Expr) -> bool:
+    """Whether a term makes a row of each element without loops: then the elements are what is stored."""
+    match call(term):
+        case "map", _, [Lambda(_, body), _]:
+            return isinstance(body.type, Array) and is_expression(body)
+        case _:
+            return False
 
 
 def is_zip(term: Expr) -> bool:
@@ -190,10 +200,24 @@ def of_each(s: Strategy) -> Strategy:
     return choice(s, seq(view_inward, mapped(s), normalize(EACH_STORED), first))
 
 
+def repeats_loops(term: Expr) -> bool:
+    """Whether the elements of a generated row would each be computed by the same loops."""
+    match call(term):
+        case "map", _, [Lambda(_, body), _]:
+            row = call(body)
+            return row is not None and row[0] == "generate" and not is_expression(row[2][0])
+        case _:
+            return False
+
+
+# the element of a row of equal ones that take loops: computed once, then repeated
+computed_once = seq(check(repeats_loops, "computed_once", "no row takes loops"), CONSTANT_ROWS)
+# products outlined, and what is the same for each element of an array computed once for all of them
+SAME = (MAP_IDENTITY, MAP_CONSTANT, GENERATE_MAP, ZIP_CONSTANT_FIRST, ZIP_CONSTANT_SECOND)
+outlined = seq(view_inward, outline, normalize(choice(*SAME, computed_once)))
 # the reductions of an operand's rows that scale rows of the product
 rows_stored = seq(
-    view_inward,
-    outline,
+    outlined,
     FunctionStrategy("_reduction", _reduction),
     top_down(seq(check(is_global, "stored", "it is not stored"), argument(try_(MAP_FUSION)))),
 )
@@ -203,7 +227,7 @@ separate_kernels = choice(
     rows_stored,
     seq(view_inward, FunctionStrategy("_result", _result)),
     seq(view_inward, FunctionStrategy("_operand", _operand)),
-    seq(view_inward, outline, FunctionStrategy("_operand", _operand)),
+    seq(outlined, FunctionStrategy("_operand", _operand)),
 )
 # the operands that are computed point by point, or turned, each by a kernel before
 operands_stored = of_each(

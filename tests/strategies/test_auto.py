@@ -15,7 +15,7 @@ import codegen
 from codegen.execute import execute
 from codegen.pipeline import assemble
 from rewrites.derivation import verify_steps
-from rewrites.result import Success
+from rewrites.result import Failure, Success
 from rewrites.storing import is_global
 from rise.check.agreement import reference
 from rise.check.compare import compare, tolerance
@@ -25,7 +25,9 @@ from rise.errors import CompilationError, TranslationError
 from rise.expr import Expr, Primitive, subterms
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
-from strategies.auto import Auto, auto
+from strategies.auto import Auto, _Kernels, auto
+from strategies.search.choice import Search
+from strategies.search.hardware import for_target
 from tests.support.programs import succeeded
 
 ROOT = Path(__file__).parents[2]
@@ -290,6 +292,39 @@ def test_norms_beside_a_product_are_computed_before_it() -> None:
     kinds = Counter(chosen(strategy, term))
     assert kinds["tensor_core"] == 1 and kinds.total() == 3 and not kinds["default"], kinds
     assert agrees(term, result.term)
+
+
+NORM = "(zip({0})({0}) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0))"
+DISTANCES = {
+    "cosine": f"({DOT}) * rsqrt({NORM.format('row')} * {NORM.format('col')} + 1)",
+    "nearest": f"{NORM.format('row')} - 2 * ({DOT}) + {NORM.format('col')}",
+    "column alone": f"{NORM.format('col')} - ({DOT})",
+}
+
+
+@pytest.mark.parametrize("name", DISTANCES)
+def test_norms_inside_of_a_product_are_computed_once(name: str) -> None:
+    """Each is a kernel whose results are as many as rows: not one for each element of the product."""
+    least = "" if name == "cosine" else " |> reduce(min, infinity)"
+    sizes = Random(f"5 {name}").sample((5, 8, 17, 33), 3)
+    text = (
+        f"fun((X: {sizes[0]}.{sizes[2]}.f16, Y: {sizes[1]}.{sizes[2]}.f16) =>"
+        f" X |> map(fun(row => Y |> map(fun(col => {DISTANCES[name]})){least})))"
+    )
+    term = data_flow(check_expression(text))
+    norms = sum(each in DISTANCES[name] for each in (NORM.format("row"), NORM.format("col")))
+    low = succeeded(auto()(term)).term
+    assert chosen(auto(), term) == ["reduction"] * norms + ["tensor_core"], sizes
+    assert agrees(term, low), sizes
+
+
+def test_of_many_kernels_none_stores_what_another_has_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a cut that makes no progress would be made for ever."""
+    monkeypatch.setattr("strategies.auto.MANY", 0)
+    kernels = _Kernels(Search(for_target("sm_90a"), "sm_90a"), ())
+    term = check_expression("generate(fun((i: Idx[5]) => 2)) |> toMem(Global) |> map(fun(x => x + 1))")
+    assert isinstance(kernels._new(term), Success)
+    assert isinstance(kernels._new(term), Failure)
 
 
 def test_kernels_that_do_not_build_together_become_loops(monkeypatch: pytest.MonkeyPatch) -> None:
