@@ -28,6 +28,11 @@ MOST_SUMS = 192  # registers of a thread for sums, where such a kernel has room
 EMPTY = 6000  # cycles that a second kernel takes, were there nothing left for it to do; measured
 # of a tile's time, where blocks of a cluster wait for each other: of two, and of more with several tiles each
 SYNCHRONISATION, OF_MANY = 0.01, 0.3
+# cycles for each step of blocks in clusters that have one tile each: until all have freed a slot; measured
+CLUSTER_STEP = 20
+# of the time for the cache: how much longer such blocks take, so many side by side, if they load other tiles
+# than their neighbours; measured
+APART, NEIGHBOURS = 0.05, 32
 # the same where one of two blocks has a tile behind the end, if tiles have up to 128 × 128 results; measured
 UNMATCHED, SMALL = 0.2, 128 * 128
 # cycles: the blocks of a cluster start together, and none ends before the others; measured
@@ -64,7 +69,7 @@ TENSOR_CORES = 4  # of a multiprocessor
 # each other in a row, or by the lanes that have it in a fragment; measured
 BY_ROWS, BY_LANES = 0.5, 1.4
 LANES = 128  # of a multiprocessor, each with an operation a cycle
-ALONE = 0.80  # of the rate of tensor cores, for one warpgroup that multiplies without another beside it
+ALONE = 0.88  # of the rate of tensor cores, for one warpgroup that multiplies without another beside it
 
 
 @filled_at_once
@@ -317,6 +322,22 @@ def unmatched(p: Problem, s: Schedule) -> float:
     return UNMATCHED * min(1, SMALL / (s.block[0] * s.block[1])) if alone else 0.0
 
 
+def apart(p: Problem, s: Schedule) -> float:
+    """Which part of what NEIGHBOURS in raster order load differs, beyond the least that an order could have.
+
+    Blocks side by side that ask the cache for the same bytes are answered together.
+    """
+    down, across = ceil(p.m / s.block[0]), ceil(p.n / s.block[1])
+    together = min(NEIGHBOURS, down * across)
+
+    def loaded_by(group: int) -> int:
+        rows, columns = min(group, together), min(across, ceil(together / group))
+        return max(rows, ceil(together / columns)) * s.block[0] + columns * s.block[1]
+
+    least = min(map(loaded_by, range(1, min(down, together) + 1)))
+    return (loaded_by(min(max(s.raster_group, 1), down)) - least) / (together * sum(s.block[:2]))
+
+
 def exchanged(s: Schedule, gpu: Gpu) -> float:
     """Cycles for an element of a tile whose sums a cluster shares: a block reads all parts of some."""
     return PARTIAL / gpu.cluster_rate if s.split_cluster > 1 else 0.0
@@ -414,6 +435,9 @@ def of_kernel(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     tile = sum(x**SOFT for x in parts.values()) ** (1 / SOFT)
     tile *= 1 + (OF_MANY if s.cluster > 2 and count > 1 else SYNCHRONISATION if s.cluster > 1 else 0)
     tile *= 1 + unmatched(p, s)
+    if count == 1:
+        tile += CLUSTER_STEP * depth(p, s) / s.block[2] if s.cluster > 1 else 0
+        tile += APART * apart(p, s) * parts["l2"]
     tile += interrupted(p, s, gpu, tile) if count > 1 else 0
     tile *= 1 if s.uses_wgmma else WARPS
     tile += computed_cycles(p, s, gpu) + beside_cycles(p, s, gpu)
