@@ -19,14 +19,14 @@ from rewrites.result import Success
 from rewrites.storing import is_global
 from rise.check.agreement import reference
 from rise.check.compare import compare, tolerance
-from rise.check.program import check_expression, check_text, load
+from rise.check.program import check_expression, check_text
 from rise.check.specialise import inputs_of, specialise
 from rise.errors import CompilationError, TranslationError
 from rise.expr import Expr, Primitive, subterms
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from strategies.auto import Auto, auto
-from tests.support.programs import succeeded
+from tests.support.programs import loaded, succeeded
 
 ROOT = Path(__file__).parents[2]
 FUSED = ROOT / "benchmarks" / "tables" / "fused.rise"
@@ -35,7 +35,7 @@ SIZES = (1, 7, 8, 33, 64, 72, 101)
 
 
 def program(name: str, **sizes: int) -> Expr:
-    return data_flow(specialise(load(FUSED)[name], sizes))
+    return data_flow(specialise(loaded(FUSED)[name], sizes))
 
 
 def chosen(strategy: Auto, term: Expr) -> list[str]:
@@ -361,7 +361,7 @@ def test_a_low_level_program_stays_as_it_is() -> None:
 
 
 def test_compiling_without_a_strategy_takes_auto() -> None:
-    definition = load(FUSED)["softmaxProduct"]
+    definition = loaded(FUSED)["softmaxProduct"]
     sizes = {"m": 33, "n": 65, "k": 20}
     inputs = random_inputs(inputs_of(specialise(definition, sizes)), 1, exact=True)
     compiled = codegen.compile(definition, sizes=sizes, backend="emulate")

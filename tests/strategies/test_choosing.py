@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rewrites.result import Success
-from rise.check.program import check_expression, load
+from rise.check.program import check_expression
 from rise.check.specialise import specialise
 from rise.normal import data_flow
 from strategies.auto import auto
@@ -24,6 +24,7 @@ from strategies.search.choice import Search, multiplies
 from strategies.search.cost import Cost
 from strategies.search.hardware import A100, H200, Gpu
 from strategies.search.problem import Problem
+from tests.support.programs import loaded
 
 SEED = 20261125
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -108,7 +109,7 @@ CANDIDATES = {"tanhOf": 1, "both": 1, "withRowSums": 1}
 @pytest.mark.parametrize("name", CANDIDATES)
 def test_few_candidates_are_derived(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     tried = counted(monkeypatch)
-    program = data_flow(specialise(load(EXAMPLES / "fused.rise")[name], {"m": 100, "n": 133, "k": 77}))
+    program = data_flow(specialise(loaded(EXAMPLES / "fused.rise")[name], {"m": 100, "n": 133, "k": 77}))
     assert isinstance(auto()(program), Success)
     assert len(tried) <= CANDIDATES[name]
 
