@@ -1,6 +1,6 @@
 """Compiles printed CUDA text for the host, against the emulator's headers, into a library per kernel.
 
-A kernel compiles in a quarter of a second. The headers take a third of that, so GCC reads them precompiled,
+A kernel compiles in a tenth of a second. The headers would take as long again, so GCC reads them precompiled,
 from the cache that also has the kernels.
 
 A `CompilationError` is R0801 if this machine has no compiler, and R0802 if the text is not C++.
