@@ -246,8 +246,10 @@ class Schedule(Parameters):
     def whole(self) -> tuple[int, int, int]:
         """What sizes are rounded up to: whole groups of raster order, and clusters, of tiles and steps."""
         m, n, k = self.block
-        down, across = in_order(self.raster_group, self.cluster)
-        return m * down, n * across, k * self.split_cluster
+        steps = k * self.split_cluster
+        if self.raster_group > 1:
+            return m * lcm(self.raster_group, self.cluster), n, steps
+        return m, n * self.cluster, steps
 
     @property
     def slices(self) -> int:
@@ -256,18 +258,8 @@ class Schedule(Parameters):
 
     def tiles(self, rows: int, columns: int) -> int:
         """Of a result, with those behind its ends that complete groups and clusters."""
-        return self.tiles_in_order(rows, columns, self.raster_group, self.cluster)
-
-    def tiles_in_order(self, rows: int, columns: int, group: int, cluster: int) -> int:
-        """The same in groups of so many rows of tiles, by clusters of so many blocks."""
-        down, across = in_order(group, cluster)
-        whole = ceil(rows / (self.block[0] * down)) * ceil(columns / (self.block[1] * across))
-        return whole * down * across
-
-
-def in_order(group: int, cluster: int) -> tuple[int, int]:
-    """How many tiles, one below the other and beside each other, are a whole group and whole clusters."""
-    return (lcm(group, cluster), 1) if group > 1 else (1, cluster)
+        m, n, _ = self.whole
+        return ceil(rows / m) * ceil(columns / n) * (m // self.block[0]) * (n // self.block[1])
 
 
 # tiles in padded rows, fragments loaded once, results through shared memory

@@ -142,7 +142,7 @@ def warpgroups_of(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
             continue
         for group, cluster in orders(p, s, clusters=sliced == [1] and (p.batch == 1 or p.scattered)):
             there = gpu.in_clusters(cluster)
-            count = p.batch * s.tiles_in_order(p.m, p.n, group, cluster)
+            count = p.batch * changed(s, raster_group=group, cluster=cluster).tiles(p.m, p.n)
             many = count > there and not shared
             if p.batch > 1 and cluster > 1 and not many:
                 continue  # matrices are a dimension of the grid that is in no cluster
@@ -224,19 +224,19 @@ def orders(p: Problem, s: Schedule, clusters: bool) -> Iterator[tuple[int, int]]
 def shapes(p: Problem, gpu: Gpu, epilogues: Sequence[str], split_cluster: int = 1) -> Iterator[Schedule]:
     """Tiles of some widths, those that divide n among them; how results are stored; the stages that fit."""
     widths = {n for n in range(24, 257, 8) if p.n % n == 0} | {n for n in WIDTHS if n <= p.n + 31}
-    slots = AHEAD if brought(p) and split_cluster == 1 else (0,)
-    for bn in sorted(widths, reverse=True):
-        ways = [way for way in itertools.product(PARTS, epilogues, DEPTHS, slots) if sensible(bn, *way, p)]
-        for (bm, wm, ping_pong), (parts, epilogue, depth, ahead) in itertools.product(ARRANGEMENTS, ways):
-            if bm <= p.m + 63:
+    for bn, (bm, wm, ping_pong) in itertools.product(sorted(widths, reverse=True), ARRANGEMENTS):
+        slots = AHEAD if brought(p) and split_cluster == 1 else (0,)
+        for parts, epilogue, depth, ahead in itertools.product(PARTS, epilogues, DEPTHS, slots):
+            fragment = of_warpgroups(bn // parts, p)
+            if bm <= p.m + 63 and bn % parts == 0 and takes(fragment, p.operand):
                 s = Schedule(
-                    (bm, bn, depth // p.operand_bytes), (wm, bn), of_warpgroups(bn // parts, p), 1,
-                    epilogue=epilogue, warp_specialised=True, ping_pong=ping_pong,
-                    split_cluster=split_cluster, ahead=ahead,
+                    (bm, bn, depth // p.operand_bytes), (wm, bn), fragment, 1, epilogue=epilogue,
+                    warp_specialised=True, ping_pong=ping_pong, split_cluster=split_cluster, ahead=ahead,
                 )  # fmt: skip
-                stages = deepest(s, p, gpu)
-                if depth == DEPTHS[0] or stages >= STAGES:
-                    yield changed(s, stages=stages)
+                if sensible(s, p):
+                    stages = deepest(s, p, gpu)
+                    if depth == DEPTHS[0] or stages >= STAGES:
+                        yield changed(s, stages=stages)
 
 
 def brought(p: Problem) -> bool:
@@ -249,16 +249,14 @@ def of_warpgroups(columns: int, p: Problem) -> tuple[int, int, int]:
     return 64, columns, 32 // p.operand_bytes
 
 
-def sensible(bn: int, parts: int, epilogue: str, depth: int, ahead: int, p: Problem) -> bool:
+def sensible(s: Schedule, p: Problem) -> bool:
     """Whether a tile is not known to be bad: the cost does not show all that the compiler makes of it."""
-    if bn % parts or not takes(of_warpgroups(bn // parts, p), p.operand):
-        return False
-    width = bn // parts
+    bn, width = s.block[1], s.fragment[1]
     bulk = p.result_row * p.result_bytes % WIDEST == 0  # whether bulk stores take the rows of the result
     direct = (p.result_bytes != 2 or not bulk) and (not p.swapped or p.turned)
-    if width < min(bn, NARROWEST) or not {"bulk": bulk, "direct": direct}.get(epilogue, True):
+    if width < min(bn, NARROWEST) or not {"bulk": bulk, "direct": direct}.get(s.epilogue, True):
         return False
-    if ahead and not all(pattern(bn * size) for size in p.beside):
+    if s.ahead and not all(pattern(bn * size) for size in p.beside):
         return False
     return p.along_k[1] or width % panel(bn) == 0
 
