@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -19,19 +20,22 @@ from rewrites.result import Success
 from rewrites.storing import is_global
 from rise.check.agreement import reference
 from rise.check.compare import compare, tolerance
-from rise.check.program import check_expression, check_text
+from rise.check.program import check_expression, check_text, load
 from rise.check.specialise import inputs_of, specialise
 from rise.errors import CompilationError, TranslationError
 from rise.expr import Expr, Primitive, subterms
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from strategies.auto import Auto, auto
-from tests.support.programs import loaded, succeeded
+from tests.support.programs import succeeded
 
 ROOT = Path(__file__).parents[2]
 FUSED = ROOT / "benchmarks" / "tables" / "fused.rise"
 DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
 SIZES = (1, 7, 8, 33, 64, 72, 101)
+
+
+loaded = cache(load)  # programs do not change
 
 
 def program(name: str, **sizes: int) -> Expr:
