@@ -18,6 +18,7 @@ from rise.check.program import check_expression
 from rise.check.specialise import specialise
 from rise.normal import data_flow
 from strategies.auto import auto
+from strategies.matmul.constraints import shared_bytes
 from strategies.matmul.schedule import Schedule
 from strategies.search import space
 from strategies.search.choice import Search, multiplies
@@ -79,6 +80,18 @@ def test_what_comes_first_is_what_sorting_all_gives(gpu: Gpu) -> None:
             least = min(costs)
             assert not space.has_faster("tensor_core", p, gpu, least)
             assert space.has_faster("tensor_core", p, gpu, least + 1e-3)
+
+
+def test_the_most_stages_that_fit_are_counted() -> None:
+    seen = set()
+    for p in problems(6):
+        for s in list(space.shapes(p, H200, ("direct", "shared", "bulk")))[::23]:
+            given = s, p.operand_bytes, p.along_k, p.result_bytes, p.operands
+            sizes = {n: shared_bytes(*given, n, p.products, p.beside) for n in range(3, space.DEEPEST + 1)}
+            fit = max((n for n, size in sizes.items() if size <= H200.limits.shared_bytes), default=2)
+            assert space.deepest(s, p, H200) == fit
+            seen.add(fit)
+    assert len(seen) >= 5, seen
 
 
 def test_few_schedules_are_priced_for_the_first(priced: list[Schedule]) -> None:
