@@ -23,6 +23,7 @@ from references import REFERENCES  # noqa: E402
 from codegen.pipeline import assemble  # noqa: E402
 from rewrites.result import Success  # noqa: E402
 from rise.check.program import check_expression  # noqa: E402
+from rise.depth import deep  # noqa: E402
 from rise.normal import data_flow  # noqa: E402
 from strategies.matmul.tensor_core import tensor_core  # noqa: E402
 from tests.support.examples import REFUSED, SHIPPED, SIZES, example, texts  # noqa: E402
@@ -78,4 +79,4 @@ def compare(old: Path, new: Path) -> int:
 if __name__ == "__main__":
     if sys.argv[1] == "--compare":
         sys.exit(compare(Path(sys.argv[2]), Path(sys.argv[3])))
-    write(Path(sys.argv[1]))
+    deep(write)(Path(sys.argv[1]))

@@ -199,11 +199,12 @@ def _compiled(kernel: Kernel, indices: Scalar = I32) -> Kernel:
         indices = I64
     function = _counting_in(indices, kernel)
     stages.append(("kernel", function))
+    validator = verify.Validator()
     if verify.is_on():
-        verify.check(function, "resolve", levels=False)
-    function, launch = _through(STRUCTURE, function, Launch(), stages)
+        validator.check(function, "resolve", levels=False)
+    function, launch = _through(STRUCTURE, function, Launch(), stages, validator)
     # the remaining passes are for readability; the recorded kernel is the one before them
-    printed, _ = _through(INDICES, function, launch, stages)
+    printed, _ = _through(INDICES, function, launch, stages, validator)
     if not kernel.sizes and not all(span.within(HOLDS[indices]) for span in spans(printed, launch)):
         if indices == I64:
             raise TranslationError("R0740", f"an index of `{kernel.name}` is beyond 64 bits")
@@ -221,7 +222,11 @@ def _compiled(kernel: Kernel, indices: Scalar = I32) -> Kernel:
 
 
 def _through(
-    passes: Sequence[Pass], function: i.Function, launch: Launch, stages: list[tuple[str, i.Function]]
+    passes: Sequence[Pass],
+    function: i.Function,
+    launch: Launch,
+    stages: list[tuple[str, i.Function]],
+    validator: verify.Validator,
 ) -> tuple[i.Function, Launch]:
     """Runs passes over a function and its launch, and records each result in `stages`."""
     legal = passes is INDICES
@@ -235,7 +240,7 @@ def _through(
             legal = legal or each.name == "legality"
             # about half of the passes find nothing to change
             if verified is None or verified[0] is not function.body or verified[1] != legal:
-                verify.check(function, each.name, levels=legal)
+                validator.check(function, each.name, levels=legal)
                 verified = function.body, legal
     return function, launch
 

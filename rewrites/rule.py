@@ -15,6 +15,7 @@ from functools import partial
 from html import escape
 from threading import RLock
 
+from rewrites import checked
 from rewrites.ancestry import Path, ancestors, part_of, with_origin
 from rewrites.constants import constant_of
 from rewrites.match import Match, Mismatch, Test, certain, describe, form
@@ -285,7 +286,8 @@ def rule(
     rounds:     whether results differ by roundings also where sums are exact
     """
     kinds = dict.fromkeys(sizes, Kind.NAT) | dict.fromkeys(layouts, Kind.LAYOUT)
-    declared = Declared(lambda: _checked(name, left, right, kinds))
+    check = partial(_checked, name, left, right, kinds)
+    declared = Declared(partial(checked.once, name, (left, right, kinds), check) if deferred else check)
     if not deferred:
         declared.sides()
     _new(name)

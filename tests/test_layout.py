@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -34,9 +35,9 @@ def part_of(path: Path) -> str:
     return "rise/cli" if name.startswith(("rise/cli/", "rise/__main__")) else name.split("/")[0]
 
 
-def imported(tree: ast.AST) -> Iterator[str]:
+def imported(path: Path) -> Iterator[str]:
     """The packages that a module imports, at its top and inside its functions; the command line is one."""
-    for name in imported_modules(tree):
+    for name in imported_modules(path):
         yield "rise/cli" if f"{name}.".startswith("rise.cli.") else name.split(".")[0]
 
 
@@ -45,7 +46,7 @@ def test_imports_point_one_way() -> None:
     for path in modules():
         name = path.relative_to(ROOT).as_posix()
         allowed = ALLOWED[part_of(path)]
-        found = set(imported(ast.parse(path.read_text(encoding="utf-8")))) & set(ALLOWED)
+        found = set(imported(path)) & set(ALLOWED)
         wrong += [f"{name} imports {other}" for other in sorted(found - allowed)]
     assert not wrong
 
@@ -95,13 +96,16 @@ def layer_of(module: str) -> tuple[int, str] | None:
     return max(found, key=lambda each: len(each[1]), default=None)
 
 
-def imported_modules(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+@cache
+def imported_modules(path: Path) -> tuple[str, ...]:
+    found: list[str] = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0 and node.module, "imports are absolute"
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found += (f"{node.module}.{alias.name}" for alias in node.names)
+    return tuple(found)
 
 
 @pytest.mark.parametrize(("package", "arrows"), [("codegen", 200), ("strategies", 40)])
@@ -111,7 +115,7 @@ def test_the_layers_of_a_package_import_downward(package: str, arrows: int) -> N
         name = module_name(path)
         here = layer_of(name)
         assert here is not None, f"{name} is in no layer"
-        for other in imported_modules(ast.parse(path.read_text(encoding="utf-8"))):
+        for other in imported_modules(path):
             there = layer_of(other)
             if there is None or there[1] == here[1]:
                 continue
@@ -165,7 +169,7 @@ def import_graph() -> dict[str, set[str]]:
     paths = {module_name(path): path for path in modules() if path.is_relative_to(ROOT / "rise")}
     graph: dict[str, set[str]] = {}
     for name, path in paths.items():
-        named = set(imported_modules(ast.parse(path.read_text(encoding="utf-8"))))
+        named = set(imported_modules(path))
         found = {other if other in paths else other.rpartition(".")[0] for other in named}
         around = {other[:i] for other in found for i, letter in enumerate(other) if letter == "."}
         outside = {package for package in around if not f"{name}.".startswith(f"{package}.")}
@@ -210,7 +214,7 @@ def test_the_parser_library_stays_in_the_parser() -> None:
     users = {
         path.relative_to(ROOT).as_posix().rsplit("/", 1)[0]
         for path in modules()
-        if "lark" in set(imported(ast.parse(path.read_text(encoding="utf-8"))))
+        if "lark" in set(imported(path))
     }
     assert users == {"rise/syntax"}
 
@@ -249,6 +253,6 @@ def test_no_test_module_imports_another() -> None:
     wrong = []
     for folder in ("tests", "benchmarks"):
         for path in sorted((ROOT / folder).rglob("*.py")):
-            names = imported_modules(ast.parse(path.read_text(encoding="utf-8")))
+            names = imported_modules(path)
             wrong += [f"{path.relative_to(ROOT)} imports {n}" for n in names if ".test_" in n]
     assert not wrong

@@ -121,7 +121,7 @@ using Mark = uint16_t;
 constexpr Mark unwritten = 0, settled = 1, held = 2, first_mark = 3;
 RISE_STATE Mark written_mark RISE_INITIALLY(settled);
 
-__attribute__((noinline, cold)) RISE_CODE void element_is_held(const char* verb, int index, int line) {
+RISE_COLD void element_is_held(const char* verb, int index, int line) {
   RISE_FAULT(RegistersInUse, line, "%s %s element %d of an array that a wgmma under way uses",
              place_name(machine.current).characters, verb, index);
 }

@@ -110,7 +110,7 @@ struct Stacks {
     return true;
   }
 
-  char* operator[](size_t thread) const { return base + thread * (usable + guard) + guard; }
+  RISE_MEMBER char* operator[](size_t thread) const { return base + thread * (usable + guard) + guard; }
 
   void release() {
     if (base) munmap(base, count * (usable + guard));

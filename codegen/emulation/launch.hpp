@@ -123,7 +123,7 @@ struct Pages {
   Pages(const Pages&) = delete;
   ~Pages() { give_back(); }
 
-  void give_back() {
+  RISE_MEMBER void give_back() {
     if (base) munmap(base, bytes);
     base = nullptr;
   }

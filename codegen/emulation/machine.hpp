@@ -143,7 +143,7 @@ RISE_CODE void count_step(int line) {
   me.line = line ? line : me.line;
 }
 
-__attribute__((noinline, cold)) RISE_CODE void endless(int line, uint64_t steps, const char* what) {
+RISE_COLD void endless(int line, uint64_t steps, const char* what) {
   RISE_FAULT(Endless, line, "%s does not finish: it made %llu steps of loops%s", place_name(machine.current).characters,
              static_cast<unsigned long long>(steps), what);
 }

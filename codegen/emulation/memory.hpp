@@ -56,8 +56,8 @@ struct Access {
   int64_t size;  // of an element
   int thread, line;
 
-  int64_t byte() const { return origin + index * size; }
-  Text name() const {
+  RISE_MEMBER int64_t byte() const { return origin + index * size; }
+  RISE_MEMBER Text name() const {
     if (!memory->shared) return text("%s[%lld]", memory->name, static_cast<long long>(index));
     return text("shared memory [%lld] from byte %lld on", static_cast<long long>(index),
                 static_cast<long long>(origin));
@@ -70,7 +70,7 @@ RISE_CODE unsigned block_of(uint32_t epoch) {
   return machine.blocks[position];
 }
 
-__attribute__((noinline, cold)) RISE_CODE void race(const Access& access, const char* verb,
+RISE_COLD void race(const Access& access, const char* verb,
                                                  const Trace& other, const char* other_verb,
                                                  bool several) {
   if (other.epoch < machine.block_start) {
@@ -149,7 +149,7 @@ RISE_CODE void note_read(Shadow& shadow, const Access& access) {
           static_cast<uint32_t>(access.line)};
 }
 
-__attribute__((noinline, cold)) RISE_CODE void outside(const Access& access, bool writes) {
+RISE_COLD void outside(const Access& access, bool writes) {
   int64_t length = access.memory ? (access.memory->bytes - access.origin) / access.size : 0;
   RISE_FAULT(writes ? WriteOutOfBounds : ReadOutOfBounds, access.line,
              "%s %s %s, outside its %lld elements", place_name(access.thread).characters,

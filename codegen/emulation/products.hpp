@@ -14,7 +14,7 @@ RISE_CODE void check_whole_warp(const char* operation, int line) {
                place_name(machine.current).characters, operation, line, lanes);
 }
 
-__attribute__((noinline, cold)) RISE_CODE void not_uniform(const char* what, int lane, int line) {
+RISE_COLD void not_uniform(const char* what, int lane, int line) {
   RISE_FAULT(DivergentCollective, line,
              "divergent collective: %s passes another %s than %s of its warp",
              place_name(first_lane() + lane).characters, what,

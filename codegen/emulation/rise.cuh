@@ -18,6 +18,7 @@
 #include "mma.hpp"
 #include "volta.hpp"
 #include "launch.hpp"
+#include "instances.hpp"
 #include "undefined.hpp"
 
 #define __global__

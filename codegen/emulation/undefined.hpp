@@ -12,7 +12,7 @@ struct CheckedPlace {  // the start of the record that each check passes
   uint32_t line, column;
 };
 
-__attribute__((noinline, cold)) RISE_CODE void undefined_at(int line, const char* what) {
+RISE_COLD void undefined_at(int line, const char* what) {
   RISE_FAULT(Undefined, line, "%s: %s", place_name(machine.current).characters, what);
 }
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 
 from codegen.ir import imperative as i
 from codegen.ir.buffers import BARRIERS, dimensions, inner_element
@@ -49,6 +50,10 @@ class Buffer:
     barriers: bool = False
 
 
+# equal ones are one object, so that scopes are compared quickly
+buffer = cache(Buffer)
+
+
 @filled_at_once
 @dataclass(frozen=True, slots=True)
 class Scope:
@@ -63,31 +68,48 @@ class Scope:
 
 
 def check(function: i.Function, after: str, levels: bool = True) -> None:
-    """Raises RiseError R0799, an internal error, which names the pass. `levels`: whether to check nesting."""
-    given = {v.name: Buffer(v.type, Space.GLOBAL) for v in (*function.outputs, *function.inputs)}
-    inputs = frozenset(v.name for v in function.inputs)
-    try:
-        if levels:
-            check_levels(function.body)
-        _check(function.body, Scope(given, frozenset(given), inputs))
-    except TranslationError as error:
-        raise RiseError(
-            "R0799", f"internal: after the pass `{after}`: {error.message}", error.origin
-        ) from error
+    """Checks one function by itself, as `Validator.check` does."""
+    Validator().check(function, after, levels)
 
 
-def _check(command: i.Command, scope: Scope) -> None:
-    scope = _around(command, scope)
-    accesses = list(i.accesses(command))
-    for access in accesses:
-        _check_access(access, scope, _origin(command))
-    _check_indices(command, accesses, scope)
-    _check_spaces(command, scope)
-    target = i.target_of(command)
-    if isinstance(target, i.Access | i.Tile) and target.buffer in scope.inputs:
-        raise TranslationError("R0799", f"the input `{target.buffer}` is written")
-    for part in i.inner(command):
-        _check(part, scope)
+class Validator:
+    """Checks what one pass after the other makes of a kernel; what none of them touches only once.
+
+    known: the commands that are right, by identity, with the scopes in which they are
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[int, tuple[i.Command, Scope]] = {}
+
+    def check(self, function: i.Function, after: str, levels: bool = True) -> None:
+        """Raises RiseError R0799, an internal error that names the pass. levels: whether to check nesting"""
+        given = {v.name: buffer(v.type, Space.GLOBAL) for v in (*function.outputs, *function.inputs)}
+        inputs = frozenset(v.name for v in function.inputs)
+        try:
+            if levels:
+                check_levels(function.body)
+            self._command(function.body, Scope(given, frozenset(given), inputs))
+        except TranslationError as error:
+            raise RiseError(
+                "R0799", f"internal: after the pass `{after}`: {error.message}", error.origin
+            ) from error
+
+    def _command(self, command: i.Command, around: Scope) -> None:
+        before = self.known.get(id(command))  # which is kept alive, so that its id stays its own
+        if before is not None and before[1] == around:
+            return
+        scope = _around(command, around)
+        accesses = list(i.accesses(command))
+        for access in accesses:
+            _check_access(access, scope, _origin(command))
+        _check_indices(command, accesses, scope)
+        _check_spaces(command, scope)
+        target = i.target_of(command)
+        if isinstance(target, i.Access | i.Tile) and target.buffer in scope.inputs:
+            raise TranslationError("R0799", f"the input `{target.buffer}` is written")
+        for part in i.inner(command):
+            self._command(part, scope)
+        self.known[id(command)] = command, around
 
 
 def _around(command: i.Command, scope: Scope) -> Scope:
@@ -105,7 +127,7 @@ def _around(command: i.Command, scope: Scope) -> Scope:
         case i.WarpSpecialise():
             return scope.with_index(command.execution, command.position)
         case i.New(space, name, type_):
-            new = Buffer(type_, space, command.layout == BARRIERS)
+            new = buffer(type_, space, command.layout == BARRIERS)
             return replace(_fresh(command, scope, name), buffers={**scope.buffers, name: new})
         case _:
             return scope

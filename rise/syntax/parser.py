@@ -11,13 +11,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.util import cache_from_source
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from rise.errors import UsageError, together
-from rise.files import is_ours, write
+from rise.errors import together
+from rise.kept import beside, checksum, keep, kept
 from rise.source import Source, Span
 from rise.types import Argument, Kind, Parameter, Scheme
 
@@ -74,7 +73,6 @@ def _parameter(
 # --- lark ---------------------------------------------------------------------------------------
 
 GRAMMAR = Path(__file__).with_name("grammar.lark")
-CHECKSUM = 32  # bytes that a SHA-256 has
 
 
 @cache
@@ -84,11 +82,11 @@ def _lark() -> Lark:
 
     grammar = GRAMMAR.read_text(encoding="utf-8")
     tables = _tables(grammar)
-    kept = _kept(tables)
-    if kept is not None:
+    known = kept(tables)
+    if known is not None:
         # tables of another form than the library expects: new ones are the answer
         with suppress(Exception):
-            return Lark.load(BytesIO(kept))
+            return Lark.load(BytesIO(known))
     parser = Lark(
         grammar,
         start=["file", "expression", "type"],
@@ -97,47 +95,23 @@ def _lark() -> Lark:
         propagate_positions=True,
         maybe_placeholders=False,
     )
-    _keep(parser, tables)
+    keep(tables, lambda: saved(parser))
     return parser
 
 
+def saved(parser: Lark) -> bytes:
+    """The tables of a parser."""
+    made = BytesIO()
+    parser.save(made)
+    return made.getvalue()
+
+
 def _tables(grammar: str) -> Path:
-    """Beside the bytecode, as far to be trusted; the name changes with all that they depend on."""
+    """The name changes with all that they depend on."""
     import lark
 
     made_by = f"{grammar}{lark.__version__}{sys.version}"
-    digest = _checksum(made_by.encode()).hex()[:16]
-    return Path(cache_from_source(__file__)).with_name(f"grammar-{digest}.tables")
-
-
-def _checksum(content: bytes) -> bytes:
-    import hashlib
-
-    return hashlib.sha256(content).digest()
-
-
-def _kept(tables: Path) -> bytes | None:
-    """The tables, if they are whole, and written by somebody who could as well write this module."""
-    with suppress(OSError):
-        content = tables.read_bytes()
-        status, ours = tables.stat(), Path(__file__).stat()
-        checksum, kept = content[:CHECKSUM], content[CHECKSUM:]
-        trusted = is_ours(status) or (status.st_uid == ours.st_uid and not status.st_mode & 0o022)
-        if trusted and _checksum(kept) == checksum:
-            return kept
-    return None
-
-
-def _keep(parser: Lark, tables: Path) -> None:
-    """Writes the tables, their checksum in front, where bytecode is written; if it cannot, no matter."""
-    if sys.dont_write_bytecode:
-        return
-    made = BytesIO()
-    parser.save(made)
-    content = made.getvalue()
-    with suppress(OSError, UsageError):
-        tables.parent.mkdir(parents=True, exist_ok=True)
-        write(tables, _checksum(content) + content, durable=False)
+    return beside(__file__, f"grammar-{checksum(made_by.encode()).hex()[:16]}.tables")
 
 
 @dataclass(frozen=True)

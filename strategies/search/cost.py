@@ -192,16 +192,21 @@ def touched(row: int, width: int) -> float:
 
 
 def sharing(p: Problem, s: Schedule) -> tuple[int, int]:
-    """How many blocks load a tile of the first operand together, and how many one of the second.
+    """How many blocks load a tile of the first operand together, and how many one of the second."""
+    return shared_by(p, s.block, s.raster_group, s.cluster)
+
+
+def shared_by(p: Problem, block: tuple[int, int, int], group: int, cluster: int) -> tuple[int, int]:
+    """The same for clusters of so many blocks, in groups of so many rows of tiles.
 
     The blocks of a cluster are neighbours in raster order: of a row of tiles where groups have one row, else
     of a column. Each loads a part, which has whole atoms of the pattern.
     """
-    atoms = 8 * s.cluster
-    if s.raster_group <= 1:
-        return (s.cluster, 1) if s.block[0] % atoms == 0 else (1, 1)
-    long = s.block[1 if p.along_k[1] else 2]
-    return (1, s.cluster) if s.raster_group % s.cluster == 0 and long % atoms == 0 else (1, 1)
+    atoms = 8 * cluster
+    if group <= 1:
+        return (cluster, 1) if block[0] % atoms == 0 else (1, 1)
+    long = block[1 if p.along_k[1] else 2]
+    return (1, cluster) if group % cluster == 0 and long % atoms == 0 else (1, 1)
 
 
 def loaded(p: Problem) -> tuple[float, float]:

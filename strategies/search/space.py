@@ -33,7 +33,7 @@ from strategies.matmul.constraints import (
 )
 from strategies.matmul.schedule import PROMOTED, Schedule
 from strategies.registry import catalogue, find, show_value
-from strategies.search.cost import Cost, cost, least, memory_cycles, rounds, sharing, tensor_cycles
+from strategies.search.cost import Cost, cost, least, memory_cycles, rounds, shared_by, tensor_cycles
 from strategies.search.hardware import Gpu
 from strategies.search.problem import Problem
 
@@ -62,6 +62,13 @@ class Point(Remembers):
             if name not in known:
                 raise UsageError("R0011", f"the strategy `{strategy}` has no parameter `{name}`")
         return cls.of(strategy, {name: known[name].read(text) for name, text in settings.items()})
+
+    @classmethod
+    def by(cls, strategy: str, schedule: Schedule) -> Point:
+        """With what a schedule changes."""
+        point = cls.of(strategy, schedule.changes)
+        vars(point)["schedule"] = schedule  # as `schedule` would make it again
+        return point
 
     @property
     def settings(self) -> dict[str, str]:
@@ -210,7 +217,7 @@ def orders(p: Problem, s: Schedule, clusters: bool) -> Iterator[tuple[int, int]]
         longer = [g - g % size for g in GROUPS if rows > g and not p.open]
         found = {size, *whole[-1:], *(g for g in longer if not whole or whole[-1] < GROUPS[0])}
         for group in (1, *sorted(found, reverse=True)):
-            if sharing(p, changed(s, raster_group=group, cluster=size)) != (1, 1):
+            if shared_by(p, s.block, group, size) != (1, 1):
                 yield group, size
 
 
@@ -257,10 +264,9 @@ def sensible(s: Schedule, p: Problem) -> bool:
 def deepest(s: Schedule, p: Problem, gpu: Gpu) -> int:
     """The most stages that fit into shared memory, up to eight; two where not even these do."""
     of_products = s, p.operand_bytes, p.along_k, p.result_bytes, p.operands
-    for stages in range(DEEPEST, 2, -1):
-        if shared_bytes(*of_products, stages, p.products, p.beside) <= gpu.limits.shared_bytes:
-            return stages
-    return 2
+    two, three = (shared_bytes(*of_products, count, p.products, p.beside) for count in (2, 3))
+    fit = (gpu.limits.shared_bytes - two) // (three - two)  # all that is not the ring stands beside it
+    return max(2, min(2 + fit, DEEPEST))
 
 
 def needed(s: Schedule, p: Problem) -> Resources:
@@ -393,6 +399,15 @@ SPACES = {"tensor_core": tensor_core}
 ELSE = {"tensor_core": tensor_core_else}
 
 
+def space_of(strategy: str, spaces: Mapping[str, Space] = SPACES) -> Space:
+    """UsageError R0032 where there is none."""
+    if strategy not in spaces:
+        known = ", ".join(f"`{name}`" for name in spaces)
+        message = f"the cost model has no search space of `{strategy}`"
+        raise UsageError("R0032", message, hint=f"there is {known}")
+    return spaces[strategy]
+
+
 def points(
     strategy: str, p: Problem, gpu: Gpu, spaces: Mapping[str, Space] = SPACES, fixed: Parameters = NONE
 ) -> Iterator[Point]:
@@ -400,12 +415,11 @@ def points(
 
     fixed: parameters that have these values whatever the space says of them
     """
-    if strategy not in spaces:
-        known = ", ".join(f"`{name}`" for name in spaces)
-        message = f"the cost model has no search space of `{strategy}`"
-        raise UsageError("R0032", message, hint=f"there is {known}")
-    for s in spaces[strategy](p, gpu):
-        yield Point.of(strategy, {**(changed(s, **fixed) if fixed else s).changes, **fixed})
+    for s in space_of(strategy, spaces)(p, gpu):
+        if fixed:
+            yield Point.of(strategy, {**changed(s, **fixed).changes, **fixed})
+        else:
+            yield Point.by(strategy, s)
 
 
 def refusal(point: Point, p: Problem, gpu: Gpu) -> StrategyError | None:
@@ -471,8 +485,8 @@ def check_several(s: Schedule, p: Problem, gpu: Gpu) -> None:
         raise StrategyError("R0621", f"tensor_core: {p.products} products do not fit into a block together")
 
 
-def cost_of(point: Point, p: Problem, gpu: Gpu) -> Cost:
-    return cost(p.seen_by(point.schedule), point.schedule, gpu)
+def cost_of(s: Schedule, p: Problem, gpu: Gpu) -> Cost:
+    return cost(p.seen_by(s), s, gpu)
 
 
 def candidates(strategy: str, p: Problem, gpu: Gpu, count: int, fixed: Parameters = NONE) -> Iterator[Ranked]:
@@ -504,12 +518,12 @@ def ranked(
 def _priced(several: Iterable[Point], p: Problem, gpu: Gpu) -> Iterator[Ranked]:
     """Those that are legal, with what they cost."""
     legal = (point for point in several if refusal(point, p, gpu) is None)
-    return (Ranked(point, cost_of(point, p, gpu)) for point in legal)
+    return (Ranked(point, cost_of(point.schedule, p, gpu)) for point in legal)
 
 
 def has_faster(strategy: str, p: Problem, gpu: Gpu, cycles: float) -> bool:
     """Whether the model expects some schedule to take less: mostly one of the first that are looked at."""
-    may_be = (point for point in _members(strategy, p, gpu) if bound_of(point, p, gpu) < cycles)
+    may_be = (Point.by(strategy, s) for s in _members(strategy, p, gpu) if bound_of(s, p, gpu) < cycles)
     return any(one.cost.cycles < cycles for one in _priced(may_be, p, gpu))
 
 
@@ -533,40 +547,42 @@ class Remembered(Generic[T]):
 @lru_cache(maxsize=4)
 def best_first(strategy: str, p: Problem, gpu: Gpu) -> Iterable[Ranked]:
     """What `ranked` gives, of which several strategies ask for the first, for one program."""
-    return Remembered(_in_order(_members(strategy, p, gpu), p, gpu))
+    return Remembered(_in_order(strategy, _members(strategy, p, gpu), p, gpu))
 
 
-def _members(strategy: str, p: Problem, gpu: Gpu) -> Iterable[Point]:
+def _members(strategy: str, p: Problem, gpu: Gpu) -> Iterable[Schedule]:
     """The members of a space, which is the same whatever is in front."""
     return _known_members(strategy, replace(p, in_front=0), gpu)
 
 
 @lru_cache(maxsize=2)
-def _known_members(strategy: str, p: Problem, gpu: Gpu) -> Iterable[Point]:
-    return Remembered(points(strategy, p, gpu))
+def _known_members(strategy: str, p: Problem, gpu: Gpu) -> Iterable[Schedule]:
+    return Remembered(space_of(strategy)(p, gpu))
 
 
-def _in_order(several: Iterable[Point], p: Problem, gpu: Gpu) -> Iterator[Ranked]:
+def _in_order(strategy: str, several: Iterable[Schedule], p: Problem, gpu: Gpu) -> Iterator[Ranked]:
     """The legal ones, the best first: priced when their bound is the least, and judged when their price is.
 
     Most have a bound above the price of those that anybody asks for.
     """
-    heap: list[tuple[float, int, Point, Cost | None]] = [
-        (bound_of(point, p, gpu), number, point, None) for number, point in enumerate(several)
+    heap: list[tuple[float, int, Schedule, Cost | None]] = [
+        (bound_of(s, p, gpu), number, s, None) for number, s in enumerate(several)
     ]
     heapify(heap)
     while heap:
-        _, number, point, price = heappop(heap)
+        _, number, s, price = heappop(heap)
         if price is None:
-            price = cost_of(point, p, gpu)
-            heappush(heap, (price.cycles, number, point, price))
-        elif refusal(point, p, gpu) is None:
+            price = cost_of(s, p, gpu)
+            heappush(heap, (price.cycles, number, s, price))
+            continue
+        point = Point.by(strategy, s)
+        if refusal(point, p, gpu) is None:
             yield Ranked(point, price)
 
 
-def bound_of(point: Point, p: Problem, gpu: Gpu) -> float:
-    """Cycles, which are not more than the cost of a point has."""
-    return least(p.seen_by(point.schedule), point.schedule, gpu)
+def bound_of(s: Schedule, p: Problem, gpu: Gpu) -> float:
+    """Cycles, which are not more than the cost of a schedule has."""
+    return least(p.seen_by(s), s, gpu)
 
 
 def varied(found: Iterable[Ranked], count: int, each: int = 2) -> list[Ranked]:

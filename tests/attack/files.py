@@ -34,6 +34,7 @@ from rise.cli import main
 from rise.embed.definitions import Signature
 from rise.errors import RiseError
 from rise.files import read_text
+from rise.kept import checksum, kept
 from rise.normal import data_flow
 from rise.syntax import parser
 from strategies.default import default
@@ -124,9 +125,8 @@ def whole(kind: Kind) -> bytes:
                 cached(["a"], ".so", entry)
                 return (place / "cache" / f"{digest(['a'])}.so.sha256").read_bytes()
         case Kind.GRAMMAR:
-            made = io.BytesIO()
-            parser._lark().save(made)
-            return parser._checksum(made.getvalue()) + made.getvalue()
+            made = parser.saved(parser._lark())
+            return checksum(made) + made
         case Kind.SOURCE:
             return PROGRAM.encode()
         case Kind.CUDA:
@@ -484,8 +484,8 @@ def _grammar(damage: Damage, place: Path) -> Outcome:
     if damage.form in ("fifo", "device", "large"):  # whoever can put it there can change this program
         return _right(True)
     put(damage, place / "grammar.tables")
-    kept = parser._kept(place / "grammar.tables")
-    return _right(kept is None or parser._checksum(kept) + kept == whole(Kind.GRAMMAR))
+    found = kept(place / "grammar.tables")
+    return _right(found is None or checksum(found) + found == whole(Kind.GRAMMAR))
 
 
 def _source(damage: Damage, place: Path) -> Outcome:

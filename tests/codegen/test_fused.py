@@ -13,7 +13,7 @@ from codegen.host.program import HostProgram
 from codegen.ir.kernel import Kernel
 from codegen.pipeline import assemble, generate
 from codegen.runtime.compiling import compiler_report
-from rise.check.program import Loader, Program
+from rise.check.program import Program
 from rise.check.specialise import inputs_of, specialise
 from rise.expr import Expr, inline
 from rise.interpret import call, random_inputs
@@ -22,7 +22,7 @@ from strategies.auto import auto
 from strategies.matmul.tensor_core import tensor_core
 from tests.support.examples import EXAMPLES
 from tests.support.products import assert_same
-from tests.support.programs import succeeded
+from tests.support.programs import loaded, succeeded
 
 MMA: dict[str, Any] = {"block": (32, 32, 32), "warp": (16, 16), "fragment": (16, 8, 16)}
 GROUPS: dict[str, Any] = {"block": (128, 64, 64), "warp": (64, 64), "fragment": (64, 64, 16), "stages": 2}
@@ -42,7 +42,7 @@ OF_WHOLE_ROWS = {"rowSums": 1, "columnMaxima": 2, "withRowSums": 2, "rowsQuantis
 
 @cache
 def fused() -> Program:
-    return Loader().load(EXAMPLES / "fused.rise").program
+    return loaded(EXAMPLES / "fused.rise")
 
 
 NAMES = [name for name in fused().own if name not in (*HELPERS, *OF_WHOLE_ROWS)]

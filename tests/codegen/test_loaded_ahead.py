@@ -15,7 +15,7 @@ from codegen.execute import execute
 from codegen.ir.kernel import Kernel
 from codegen.pipeline import generate
 from rewrites.result import Failure
-from rise.check.program import Loader, Program, check_expression
+from rise.check.program import Program, check_expression
 from rise.check.specialise import inputs_of, specialise
 from rise.errors import EmulationError, StrategyError
 from rise.expr import Expr, inline
@@ -28,7 +28,7 @@ from strategies.matmul.tensor_core import tensor_core
 from strategies.search.problem import Problem
 from tests.support.examples import EXAMPLES
 from tests.support.products import assert_same
-from tests.support.programs import succeeded
+from tests.support.programs import loaded, succeeded
 
 SEED = 20261126
 TILE: dict[str, Any] = {
@@ -46,7 +46,7 @@ SUM = "(zip(a)(b) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0))"
 
 @cache
 def fused() -> Program:
-    return Loader().load(EXAMPLES / "fused.rise").program
+    return loaded(EXAMPLES / "fused.rise")
 
 
 @cache

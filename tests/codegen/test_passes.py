@@ -125,6 +125,17 @@ def test_what_is_right_passes(name: str) -> None:
     checked(RIGHT[name])
 
 
+def test_what_was_right_is_checked_again_in_another_scope() -> None:
+    validator, inner = verify.Validator(), i.Assign(at("ys", "k"), ZERO)
+    for body in (loop(inner), loop(inner), i.Sequence((loop(inner), loop(inner)))):
+        validator.check(i.Function("f", (YS,), (XS,), body), "some pass")
+    for wrong in (inner, loop(inner, "j"), i.Sequence((loop(inner), inner)), loop(loop(inner))):
+        with pytest.raises(RiseError, match="R0799.*after the pass `another pass`"):
+            validator.check(i.Function("f", (YS,), (XS,), wrong), "another pass")
+    with pytest.raises(RiseError, match="R0799.*the input `ys` is written"):
+        validator.check(i.Function("f", (), (XS, YS), loop(inner)), "another pass")
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_what_no_pass_may_make_is_noticed(name: str) -> None:
     body, message = WRONG[name]
@@ -176,7 +187,7 @@ def test_nothing_is_checked_unless_asked_for(monkeypatch: pytest.MonkeyPatch) ->
     def never(*_: object, **__: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(verify, "check", never)
+    monkeypatch.setattr(verify.Validator, "check", never)
     monkeypatch.setattr(pipeline, "_LATEST", [])
     with verify.verifying(False):
         made()

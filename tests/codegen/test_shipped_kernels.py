@@ -6,7 +6,6 @@ import pytest
 
 from codegen import runtime
 from codegen.runtime import check_spills, resources
-from rise.check.program import Loader
 from rise.check.specialise import specialise
 from rise.normal import data_flow
 from tests.support.examples import (
@@ -22,6 +21,7 @@ from tests.support.examples import (
     texts,
 )
 from tests.support.lines import coverage
+from tests.support.programs import loaded
 
 pytestmark = pytest.mark.skipif(not runtime.can_compile(), reason="there is no compiler for CUDA")
 
@@ -50,7 +50,7 @@ def test_examples_of_every_file_compile() -> None:
     one_of_each = {file: name for file, name in sorted(REFERENCES) if (file, name) not in REFUSED}
     assert len(one_of_each) > 30
     for number, (file, name) in enumerate(one_of_each.items()):
-        definition = Loader().load(EXAMPLES / file).program[name]
+        definition = loaded(EXAMPLES / file)[name]
         term = data_flow(specialise(definition, REFERENCES[file, name].sizes[-1]))
         for text in texts(term, "default", {}):
             compiles(text, TARGETS[number % len(TARGETS)])

@@ -13,7 +13,7 @@ from codegen.execute import execute
 from codegen.pipeline import generate
 from rewrites.lowering import BLOCKS_PERSIST
 from rewrites.result import Success
-from rise.check.program import check_expression, check_text, load
+from rise.check.program import check_expression, check_text
 from rise.check.specialise import inputs_of, specialise
 from rise.errors import TranslationError
 from rise.expr import Expr
@@ -22,9 +22,9 @@ from rise.normal import data_flow
 from rise.pretty import show
 from strategies.core import top_down
 from strategies.matmul.one_pass import one_pass
-from tests.support.programs import ROOT, succeeded
+from tests.support.programs import ROOT, loaded, succeeded
 
-PROGRAMS = load(ROOT / "examples" / "attention.rise")
+PROGRAMS = loaded(ROOT / "examples" / "attention.rise")
 DRAWS = 12
 OPERATORS = ("<", "<=", ">", ">=")
 

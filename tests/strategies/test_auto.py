@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -36,8 +37,11 @@ DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
 SIZES = (1, 7, 8, 33, 64, 72, 101)
 
 
+loaded = cache(load)  # programs do not change
+
+
 def program(name: str, **sizes: int) -> Expr:
-    return data_flow(specialise(load(FUSED)[name], sizes))
+    return data_flow(specialise(loaded(FUSED)[name], sizes))
 
 
 def chosen(strategy: Auto, term: Expr) -> list[str]:
@@ -396,7 +400,7 @@ def test_a_low_level_program_stays_as_it_is() -> None:
 
 
 def test_compiling_without_a_strategy_takes_auto() -> None:
-    definition = load(FUSED)["softmaxProduct"]
+    definition = loaded(FUSED)["softmaxProduct"]
     sizes = {"m": 33, "n": 65, "k": 20}
     inputs = random_inputs(inputs_of(specialise(definition, sizes)), 1, exact=True)
     compiled = codegen.compile(definition, sizes=sizes, backend="emulate")

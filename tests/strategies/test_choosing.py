@@ -14,15 +14,18 @@ from pathlib import Path
 import pytest
 
 from rewrites.result import Success
-from rise.check.program import check_expression, load
+from rise.check.program import check_expression
 from rise.check.specialise import specialise
 from rise.normal import data_flow
 from strategies.auto import auto
+from strategies.matmul.constraints import shared_bytes
+from strategies.matmul.schedule import Schedule
 from strategies.search import space
 from strategies.search.choice import Search, multiplies
 from strategies.search.cost import Cost
 from strategies.search.hardware import A100, H200, Gpu
 from strategies.search.problem import Problem
+from tests.support.programs import loaded
 
 SEED = 20261125
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -42,14 +45,14 @@ def problems(count: int) -> Iterator[Problem]:
 
 
 @pytest.fixture
-def priced(monkeypatch: pytest.MonkeyPatch) -> list[space.Point]:
+def priced(monkeypatch: pytest.MonkeyPatch) -> list[Schedule]:
     """Whose cost has been computed."""
-    seen: list[space.Point] = []
+    seen: list[Schedule] = []
     cost_of = space.cost_of
 
-    def seeing(point: space.Point, p: Problem, gpu: Gpu) -> Cost:
-        seen.append(point)
-        return cost_of(point, p, gpu)
+    def seeing(s: Schedule, p: Problem, gpu: Gpu) -> Cost:
+        seen.append(s)
+        return cost_of(s, p, gpu)
 
     monkeypatch.setattr(space, "cost_of", seeing)
     space.best_first.cache_clear()
@@ -61,7 +64,7 @@ def test_no_bound_is_above_the_cost(gpu: Gpu) -> None:
     count = 0
     for p in problems(6):
         for point in list(space.points("tensor_core", p, gpu))[::7]:
-            assert space.bound_of(point, p, gpu) <= space.cost_of(point, p, gpu).cycles
+            assert space.bound_of(point.schedule, p, gpu) <= space.cost_of(point.schedule, p, gpu).cycles
             count += 1
     assert count > 100
 
@@ -70,7 +73,7 @@ def test_no_bound_is_above_the_cost(gpu: Gpu) -> None:
 def test_what_comes_first_is_what_sorting_all_gives(gpu: Gpu) -> None:
     for p in problems(3):
         legal = [each for each in space.points("tensor_core", p, gpu) if space.refusal(each, p, gpu) is None]
-        costs = [space.cost_of(point, p, gpu).cycles for point in legal]
+        costs = [space.cost_of(point.schedule, p, gpu).cycles for point in legal]
         order = sorted(range(len(legal)), key=costs.__getitem__)  # which is stable
         assert [one.point for one in space.ranked("tensor_core", p, gpu)] == [legal[i] for i in order]
         if legal:
@@ -79,7 +82,19 @@ def test_what_comes_first_is_what_sorting_all_gives(gpu: Gpu) -> None:
             assert space.has_faster("tensor_core", p, gpu, least + 1e-3)
 
 
-def test_few_schedules_are_priced_for_the_first(priced: list[space.Point]) -> None:
+def test_the_most_stages_that_fit_are_counted() -> None:
+    seen = set()
+    for p in problems(6):
+        for s in list(space.shapes(p, H200, ("direct", "shared", "bulk")))[::23]:
+            given = s, p.operand_bytes, p.along_k, p.result_bytes, p.operands
+            sizes = {n: shared_bytes(*given, n, p.products, p.beside) for n in range(3, space.DEEPEST + 1)}
+            fit = max((n for n, size in sizes.items() if size <= H200.limits.shared_bytes), default=2)
+            assert space.deepest(s, p, H200) == fit
+            seen.add(fit)
+    assert len(seen) >= 5, seen
+
+
+def test_few_schedules_are_priced_for_the_first(priced: list[Schedule]) -> None:
     p = Problem(1000, 1333, 777, result_bytes=2)
     every = len(list(space.points("tensor_core", p, H200)))
     first = space.varied(space.best_first("tensor_core", p, H200), 16)
@@ -89,7 +104,7 @@ def test_few_schedules_are_priced_for_the_first(priced: list[space.Point]) -> No
     assert len(priced) == count, "priced again"
 
 
-def test_whether_one_is_faster_is_known_after_a_few(priced: list[space.Point]) -> None:
+def test_whether_one_is_faster_is_known_after_a_few(priced: list[Schedule]) -> None:
     p = Problem(2048, 4096, 1024, result_bytes=2)
     least = next(iter(space.best_first("tensor_core", p, H200))).cost.cycles
     priced.clear()
@@ -107,7 +122,7 @@ CANDIDATES = {"tanhOf": 1, "both": 1, "withRowSums": 1}
 @pytest.mark.parametrize("name", CANDIDATES)
 def test_few_candidates_are_derived(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     tried = counted(monkeypatch)
-    program = data_flow(specialise(load(EXAMPLES / "fused.rise")[name], {"m": 100, "n": 133, "k": 77}))
+    program = data_flow(specialise(loaded(EXAMPLES / "fused.rise")[name], {"m": 100, "n": 133, "k": 77}))
     assert isinstance(auto()(program), Success)
     assert len(tried) <= CANDIDATES[name]
 

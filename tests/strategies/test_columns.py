@@ -13,7 +13,7 @@ from codegen.pipeline import assemble
 from rewrites.derivation import programs
 from rewrites.result import Failure
 from rise.check.compare import compare, tolerance
-from rise.check.program import check_expression, load
+from rise.check.program import check_expression
 from rise.check.specialise import inputs_of, specialise
 from rise.expr import Expr
 from rise.interpret import call, random_inputs
@@ -25,9 +25,9 @@ from strategies.places import in_inputs
 from strategies.search.choice import Search, reduced_beside
 from strategies.search.hardware import for_target
 from strategies.search.problem import Problem
-from tests.support.programs import succeeded
+from tests.support.programs import loaded, succeeded
 
-FUSED = load(Path(__file__).parents[2] / "benchmarks" / "tables" / "fused.rise")
+FUSED = loaded(Path(__file__).parents[2] / "benchmarks" / "tables" / "fused.rise")
 DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
 
 

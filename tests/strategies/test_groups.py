@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from codegen.execute import available_backend, execute
 from codegen.pipeline import assemble
 from rewrites.result import Failure
-from rise.check.program import Loader, check_text
+from rise.check.program import check_text
 from rise.check.specialise import specialise
 from rise.errors import StrategyError
 from rise.expr import Expr
@@ -20,10 +20,10 @@ from rise.normal import data_flow
 from strategies.auto import auto
 from strategies.registry import find
 from tests.support.examples import EXAMPLES
-from tests.support.programs import succeeded
+from tests.support.programs import loaded, succeeded
 
 pytestmark = pytest.mark.skipif(available_backend() is None, reason="there is no C++ compiler")
-GROUPS = Loader().load(EXAMPLES / "groups.rise").program
+GROUPS = loaded(EXAMPLES / "groups.rise")
 WARPS = {"block": "32,32,32", "warp": "16,16", "fragment": "16,8,16", "stages": "2", "epilogue": "direct"}
 WARPGROUPS = {
     "block": "64,64,64", "warp": "64,64", "fragment": "64,64,16", "stages": "2", "epilogue": "bulk",

@@ -12,7 +12,7 @@ import pytest
 from codegen.execute import execute
 from codegen.pipeline import generate
 from rise.check.compare import compare, tolerance
-from rise.check.program import check_text, load
+from rise.check.program import check_text
 from rise.check.specialise import inputs_of, specialise
 from rise.expr import Expr, Primitive, subterms
 from rise.interpret import call, random_inputs
@@ -21,9 +21,9 @@ from strategies.matmul.one_pass import one_pass
 from strategies.search.hardware import for_target
 from strategies.search.masks import Mask
 from strategies.search.passes import Pass
-from tests.support.programs import succeeded
+from tests.support.programs import loaded, succeeded
 
-PROGRAMS = load(Path(__file__).parents[2] / "examples" / "attention.rise")
+PROGRAMS = loaded(Path(__file__).parents[2] / "examples" / "attention.rise")
 SEED = 20261125
 SCORES = {
     "capped": "3.0 * tanh(s * 0.25 / 3.0)",

@@ -14,7 +14,7 @@ from codegen.pipeline import assemble
 from rewrites.derivation import programs
 from rewrites.result import Failure, Success
 from rise.check.compare import compare, tolerance
-from rise.check.program import check_expression, check_text, load
+from rise.check.program import check_expression, check_text
 from rise.check.specialise import inputs_of, specialise
 from rise.expr import Expr, Primitive, subterms
 from rise.interpret import call, random_inputs
@@ -23,10 +23,10 @@ from strategies.auto import auto
 from strategies.matmul.one_pass import one_pass
 from strategies.search.hardware import for_target
 from strategies.search.passes import Pass
-from tests.support.programs import succeeded
+from tests.support.programs import loaded, succeeded
 
 ROOT = Path(__file__).parents[2]
-PROGRAMS = load(ROOT / "examples" / "attention.rise")
+PROGRAMS = loaded(ROOT / "examples" / "attention.rise")
 SMALL: dict[str, Any] = {"rows": 64, "columns": 32}
 # sizes that tiles divide, and others
 VARIANTS = {

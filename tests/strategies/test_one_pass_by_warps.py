@@ -13,7 +13,7 @@ from codegen.execute import execute
 from codegen.pipeline import assemble
 from codegen.runtime.compiling import compiler_report
 from rise.check.compare import compare, tolerance
-from rise.check.program import check_expression, check_text, load
+from rise.check.program import check_expression, check_text
 from rise.check.specialise import inputs_of, specialise
 from rise.errors import StrategyError
 from rise.expr import Expr, Primitive, subterms
@@ -23,9 +23,9 @@ from strategies.auto import auto
 from strategies.matmul.one_pass import one_pass
 from strategies.search.hardware import for_target
 from strategies.search.passes import Pass
-from tests.support.programs import ROOT, succeeded
+from tests.support.programs import ROOT, loaded, succeeded
 
-PROGRAMS = load(ROOT / "examples" / "attention.rise")
+PROGRAMS = loaded(ROOT / "examples" / "attention.rise")
 Sizes = dict[str, int]
 # queries and keys around tiles of 64 and blocks of 32; rows that fragments divide, and others
 VARIANTS: list[tuple[str, Sizes, Sizes]] = [

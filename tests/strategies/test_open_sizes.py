@@ -12,7 +12,7 @@ import pytest
 import codegen
 from codegen.compiled import Compiled
 from codegen.execute import execute
-from rise.check.program import check_text, load
+from rise.check.program import check_text
 from rise.check.specialise import specialise
 from rise.check.symbolic import opened, units_of_whole_rows
 from rise.expr import Definition
@@ -20,6 +20,7 @@ from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from strategies.auto import auto
 from strategies.search.open_sizes import Expected
+from tests.support.programs import loaded
 
 DOT = "zip(row)(col) |> map((a, b) => f32(a) * f32(b)) |> reduce(+, 0)"
 PROGRAM = check_text(f"""
@@ -40,7 +41,7 @@ def turned(m: Nat, n: Nat)(X: m.n.f16): n.m.f16 = X |> transpose
 def small(b: Nat)(As: b.16.16.f16, Bs: b.16.16.f16): b.16.16.f16 =
   zip(As)(Bs) |> map((A, B) => A |> map(row => B |> transpose |> map(col => {DOT} |> cast)))
 """)
-ATTENTION = load("examples/attention.rise", [])
+ATTENTION = loaded("examples/attention.rise")
 FIRST = dict.fromkeys("mnk", 256)  # expected, so that tiles are few and the emulator is quick
 # what is open, by what is given
 CASES: dict[str, tuple[dict[str, int], tuple[str, ...]]] = {

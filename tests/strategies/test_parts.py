@@ -16,7 +16,7 @@ from codegen.runtime.compiling import compiler_report
 from rewrites.derivation import programs
 from rewrites.result import Failure
 from rise.check.compare import compare, tolerance
-from rise.check.program import check_text, load
+from rise.check.program import check_text
 from rise.check.specialise import inputs_of, specialise
 from rise.errors import StrategyError
 from rise.expr import Expr
@@ -27,9 +27,9 @@ from strategies.matmul.one_pass import one_pass
 from strategies.search.hardware import for_target
 from strategies.search.passes import Pass
 from tests.support.attention import near, of_numpy
-from tests.support.programs import ROOT, succeeded
+from tests.support.programs import ROOT, loaded, succeeded
 
-PROGRAMS = load(ROOT / "examples" / "attention.rise")
+PROGRAMS = loaded(ROOT / "examples" / "attention.rise")
 Settings = dict[str, Any]
 BY: dict[str, Settings] = {
     "warpgroups": {"rows": 64, "columns": 16, "bulk_stores": False},

@@ -12,7 +12,7 @@ import pytest
 from codegen.execute import execute
 from codegen.pipeline import assemble, generate
 from rise.check.compare import compare, tolerance
-from rise.check.program import check_expression, load
+from rise.check.program import check_expression
 from rise.check.specialise import inputs_of, specialise
 from rise.errors import EmulationError, TranslationError
 from rise.expr import Expr
@@ -22,9 +22,9 @@ from rise.pretty import show
 from strategies.matmul.one_pass import one_pass
 from strategies.search.hardware import for_target
 from strategies.search.passes import Pass
-from tests.support.programs import succeeded
+from tests.support.programs import loaded, succeeded
 
-PROGRAMS = load(Path(__file__).parents[2] / "examples" / "attention.rise")
+PROGRAMS = loaded(Path(__file__).parents[2] / "examples" / "attention.rise")
 SEED = 20261125
 
 

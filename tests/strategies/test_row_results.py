@@ -19,7 +19,7 @@ from rewrites.folds import FACTORS
 from rewrites.result import Failure
 from rewrites.rolling import ROLLING
 from rise.check.compare import compare, tolerance
-from rise.check.program import check_expression, check_text, load
+from rise.check.program import check_expression, check_text
 from rise.check.specialise import inputs_of, specialise
 from rise.expr import Expr, Primitive, subterms
 from rise.interpret import call, random_inputs
@@ -30,10 +30,10 @@ from strategies.core import seq, try_
 from strategies.matmul.one_pass import one_pass
 from strategies.places import in_inputs
 from tests.support.attention import near, of_numpy
-from tests.support.programs import ROOT, succeeded
+from tests.support.programs import ROOT, loaded, succeeded
 from tests.support.rows import term_of, without_repair
 
-PROGRAMS = load(ROOT / "examples" / "attention.rise")
+PROGRAMS = loaded(ROOT / "examples" / "attention.rise")
 Settings = dict[str, Any]
 BY: dict[str, Settings] = {
     "warpgroups": {"rows": 64, "columns": 32},

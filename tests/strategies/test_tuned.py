@@ -16,7 +16,7 @@ import codegen
 import strategies.search.choice
 from codegen.pipeline import assemble
 from rewrites.result import Success
-from rise.check.program import check_expression, check_text, load
+from rise.check.program import check_expression, check_text
 from rise.check.specialise import inputs_of, specialise
 from rise.cli.main import main
 from rise.errors import CompilationError, RiseError, TranslationError
@@ -33,7 +33,7 @@ from strategies.search.problem import Problem
 from strategies.search.space import candidates, needed
 from strategies.search.store import Record, append, user_file
 from strategies.tuned import tuned
-from tests.support.programs import succeeded
+from tests.support.programs import loaded, succeeded
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SIZES = {"m": 64, "n": 64, "k": 64}
@@ -46,7 +46,7 @@ def own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def program(name: str = "matmul", **sizes: int) -> Expr:
-    return data_flow(specialise(load(EXAMPLES / "gemm.rise")[name], sizes or SIZES))
+    return data_flow(specialise(loaded(EXAMPLES / "gemm.rise")[name], sizes or SIZES))
 
 
 def choice_of(strategy: Auto, term: Expr) -> Choice:
@@ -84,7 +84,7 @@ def test_it_is_of_one_program_and_one_target() -> None:
 
 
 def test_the_choice_of_the_model_computes_the_program() -> None:
-    definition = load(EXAMPLES / "gemm.rise")["gemm"]
+    definition = loaded(EXAMPLES / "gemm.rise")["gemm"]
     compiled = codegen.compile(definition, tuned(target="sm_80"), sizes=SIZES, backend="emulate")
     inputs = random_inputs(inputs_of(specialise(definition, SIZES)), 0, True)
     assert (compiled(*inputs) == call(specialise(definition, SIZES), *inputs)).all()
@@ -203,7 +203,7 @@ def test_a_program_without_products_is_lowered_by_its_structure() -> None:
 
 
 def test_elements_that_nothing_is_tried_for_are_named() -> None:
-    term = data_flow(specialise(load(EXAMPLES / "gemm.rise")["matmul_tf32"], {"m": 64, "n": 64, "k": 64}))
+    term = data_flow(specialise(loaded(EXAMPLES / "gemm.rise")["matmul_tf32"], {"m": 64, "n": 64, "k": 64}))
     choice = choice_of(tuned(target="sm_75"), term)
     assert choice.point.strategy == "default"
     assert "nothing is tried of `tensor_core` for products of `tf32` on sm_75" in choice.reason

@@ -16,16 +16,16 @@ from codegen.ir.kernel import Kernel
 from codegen.pipeline import assemble, generate
 from rewrites.result import Failure, Result
 from rise.check.compare import compare, tolerance
-from rise.check.program import check_expression, load
+from rise.check.program import check_expression
 from rise.check.specialise import inputs_of, specialise
 from rise.errors import EmulationError, TranslationError
 from rise.expr import Expr, Primitive, subterms
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from strategies.matmul.one_pass import one_pass
-from tests.support.programs import succeeded
+from tests.support.programs import loaded, succeeded
 
-PROGRAMS = load(Path(__file__).parents[2] / "examples" / "attention.rise")
+PROGRAMS = loaded(Path(__file__).parents[2] / "examples" / "attention.rise")
 SEED = 20261125
 # even and odd numbers of steps and of tiles, one step, none for some rows; two warpgroups and three
 CASES = [

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from codegen.host.program import HostProgram
-from rise.check.program import Loader
 from rise.check.specialise import size_names, specialise
 from rise.expr import Expr, inline
 from rise.normal import data_flow
@@ -21,7 +20,7 @@ import references  # noqa: E402  # beside the examples, in no package
 from references import drawing  # noqa: E402
 
 from tests.support.lines import of_program  # noqa: E402
-from tests.support.programs import succeeded  # noqa: E402
+from tests.support.programs import loaded, succeeded  # noqa: E402
 
 Reference = references.Reference
 inputs_for = drawing.inputs_for
@@ -72,7 +71,7 @@ SHIPPED = [
 
 def example(file: str, name: str, sizes: Mapping[str, int]) -> Expr:
     """With 256 for each size that is not given."""
-    definition = Loader().load(EXAMPLES / file).program[name]
+    definition = loaded(EXAMPLES / file)[name]
     return data_flow(inline(specialise(definition, {n: sizes.get(n, 256) for n in size_names(definition)})))
 
 

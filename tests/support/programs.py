@@ -6,12 +6,13 @@ from functools import cache
 from pathlib import Path
 
 from rewrites.result import Result, Success
-from rise.check.program import check_expression, check_text
+from rise.check.program import Loader, Program, check_expression, check_text
 from rise.check.specialise import specialise
 from rise.expr import Expr, inline
 from rise.normal import data_flow
 
 ROOT = Path(__file__).parents[2]
+LOADER = Loader()
 PRELUDE = 'import "prelude.rise"\n'
 
 
@@ -26,6 +27,11 @@ def program(text: str, prelude: bool = False) -> Expr:
 def at_sizes(text: str, **sizes: int) -> Expr:
     """The same for a program that is open in sizes, with the functions that it calls put in."""
     return data_flow(inline(specialise(check_text(f"def f = {text}")["f"], sizes)))
+
+
+def loaded(path: Path | str) -> Program:
+    """A file of ours, which a process checks once: programs do not change."""
+    return LOADER.load(Path(path)).program
 
 
 def succeeded(result: Result) -> Success:

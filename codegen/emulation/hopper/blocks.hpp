@@ -169,7 +169,7 @@ RISE_CODE void meet_in_block(int first, int count) {
 
 // --- warpgroups -------------------------------------------------------------------------------
 
-__attribute__((noinline, cold)) RISE_CODE void group_diverges(const Group& group, const char* operation,
+RISE_COLD void group_diverges(const Group& group, const char* operation,
                                                            int line) {
   RISE_FAULT(DivergentCollective, line,
              "divergent collective: %s calls %s (line %d), other threads of its warpgroup %s "

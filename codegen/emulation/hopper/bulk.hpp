@@ -102,18 +102,18 @@ RISE_CODE bool complete_some_load() {
   return true;
 }
 
-template <class T>
-static inline void bulk_load(const Pointer<T>& target, const Box& box, int rank, const Pointer<Barrier>& bar,
-                             unsigned receivers, const char* operation, int line) {
+RISE_CODE void load_box(const Access& target, const Box& box, int rank, const Pointer<Barrier>& bar,
+                        unsigned receivers, const char* operation) {
+  int line = target.line;
   count_step(line);
   check_following(line, *box.map.memory, false);
-  check_box(box, target, rank, operation, line);
+  check_box(box, target, rank, operation);
   if (!receivers || receivers >> block_count)
     RISE_FAULT(IllegalOperand, line, "%s to the blocks of mask %#x of a cluster of %d", operation, receivers,
                block_count);
   if (loads_under_way == most_loads)
     RISE_FAULT(LaunchLimits, line, "more than %d bulk loads are under way", most_loads);
-  int64_t byte = target.at(0, 0, line).byte();
+  int64_t byte = target.byte();
   Load load{box, byte, bar.at(0, 0, line).byte(), receivers, line, {}};
   int first = -1;
   for (int block = 0; block < block_count; block++) {
@@ -136,6 +136,12 @@ static inline void bulk_load(const Pointer<T>& target, const Box& box, int rank,
   loads[loads_under_way++] = load;
   if (arrival() == Arrival::AtOnce) complete_load(loads_under_way - 1);
   stop_if_reported();
+}
+
+template <class T>
+static inline void bulk_load(const Pointer<T>& target, const Box& box, int rank, const Pointer<Barrier>& bar,
+                             unsigned receivers, const char* operation, int line) {
+  load_box(target.at(0, machine.current, line), box, rank, bar, receivers, operation);
 }
 
 // --- stores -----------------------------------------------------------------------------------
@@ -171,14 +177,14 @@ RISE_CODE void complete_store(const Store& store, const Actor& actor) {
   });
 }
 
-template <class T>
-static inline void bulk_store(const Box& box, int rank, const Pointer<T>& source, int line) {
+RISE_CODE void store_box(const Box& box, int rank, const Access& source) {
+  int line = source.line;
   count_step(line);
   check_following(line, *box.map.memory, true);
-  check_box(box, source, rank, "bulk_store", line);
+  check_box(box, source, rank, "bulk_store");
   if (stores_under_way == most_stores)
     RISE_FAULT(LaunchLimits, line, "more than %d bulk stores are under way", most_stores);
-  int64_t byte = source.at(0, 0, line).byte();
+  int64_t byte = source.byte();
   Actor unit = storing_unit(line);
   if (!(box.map.description->flags & flag_writable))
     RISE_FAULT(ArgumentMismatch, line, "bulk_store into %s, which is read-only", box.map.memory->name);
@@ -204,6 +210,11 @@ static inline void bulk_store(const Box& box, int rank, const Pointer<T>& source
   });
   unsigned group = store_groups[block_rank][machine.current];
   stores[stores_under_way++] = {box, byte, machine.current, block_rank, line, group, false};
+}
+
+template <class T>
+static inline void bulk_store(const Box& box, int rank, const Pointer<T>& source, int line) {
+  store_box(box, rank, source.at(0, machine.current, line));
 }
 
 // Makes the stores that the thread issued since the last commit a commit group.

@@ -98,7 +98,7 @@ RISE_CODE bool ordered(const Event& event, const int32_t* known) {
   return known[event.agent] >= event.clock;
 }
 
-__attribute__((noinline, cold)) RISE_CODE void unordered(const Actor& actor, const Memory& memory,
+RISE_COLD void unordered(const Actor& actor, const Memory& memory,
                                                       int64_t byte, const char* verb,
                                                       const Event& other, const char* other_verb) {
   bool copied = other.agent >= clocks.blocks * (clocks.threads + clocks.groups);
@@ -115,7 +115,7 @@ __attribute__((noinline, cold)) RISE_CODE void unordered(const Actor& actor, con
              agent_name(other.agent).characters, other_verb, other.line);
 }
 
-__attribute__((noinline, cold)) RISE_CODE void earlier_cluster(const Actor& actor, const Memory& memory,
+RISE_COLD void earlier_cluster(const Actor& actor, const Memory& memory,
                                                             int64_t byte, const char* verb,
                                                             const char* other_verb) {
   RISE_FAULT(RaceBetweenBlocks, actor.line, "race between blocks: %s %s %s, which another block %s",

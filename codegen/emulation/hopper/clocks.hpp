@@ -21,21 +21,21 @@ struct Clocks {
   int32_t* rows;
   uint64_t version;  // changes whenever a row changes
 
-  int thread(int rank, int number) const { return rank * threads + number; }
-  int group(int rank, int number) const { return blocks * threads + rank * groups + number; }
-  int barrier(int rank, int number) const {
+  RISE_MEMBER int thread(int rank, int number) const { return rank * threads + number; }
+  RISE_MEMBER int group(int rank, int number) const { return blocks * threads + rank * groups + number; }
+  RISE_MEMBER int barrier(int rank, int number) const {
     return blocks * (threads + groups) + rank * most_barriers + number;
   }
-  int named(int rank, int number) const {
+  RISE_MEMBER int named(int rank, int number) const {
     return blocks * (threads + groups + most_barriers) + rank * named_barriers + number;
   }
-  int row_length() const { return 2 * agents; }
+  RISE_MEMBER int row_length() const { return 2 * agents; }
   int64_t row_count() const { return 1 + static_cast<int64_t>(blocks) * (threads + groups + 2 * most_barriers); }
-  int32_t* row(int agent) const {
+  RISE_MEMBER int32_t* row(int agent) const {
     return rows + static_cast<int64_t>(agent) * row_length();
   }
-  int32_t* fenced(int agent) const { return row(agent) + agents; }
-  int32_t now(int agent) const { return row(agent)[agent]; }
+  RISE_MEMBER int32_t* fenced(int agent) const { return row(agent) + agents; }
+  RISE_MEMBER int32_t now(int agent) const { return row(agent)[agent]; }
 };
 
 RISE_STATE Clocks clocks;

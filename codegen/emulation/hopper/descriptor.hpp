@@ -15,23 +15,23 @@ struct Operand {
   int span;  // of the swizzle, in bytes
   Major major;
 
-  Operand(Descriptor bits, Major major)
+  RISE_MEMBER Operand(Descriptor bits, Major major)
       : start(static_cast<int64_t>(bits & 0x3fff) << 4),
         leading(static_cast<int64_t>(bits >> 16 & 0x3fff) << 4),
         stride(static_cast<int64_t>(bits >> 32 & 0x3fff) << 4),
         span((bits >> 62) ? 256 >> (bits >> 62) : 0),
         major(major) {}
 
-  int64_t swizzle(int64_t address) const { return span ? swizzled(address, span) : address; }
+  RISE_MEMBER int64_t swizzle(int64_t address) const { return span ? swizzled(address, span) : address; }
 
   // Chunk `c` of the 32 bytes of row `r`, for rows along k.
-  int64_t along_k(int r, int c) const {
+  RISE_MEMBER int64_t along_k(int r, int c) const {
     if (!span) return start + r / 8 * stride + r % 8 * 16 + c * leading;
     return swizzle(start + r / 8 * stride + r % 8 * span + c * 16);
   }
 
   // Chunk `c` of row `k`, for rows along m or n.
-  int64_t along_mn(int k, int c) const {
+  RISE_MEMBER int64_t along_mn(int k, int c) const {
     if (!span) return start + c * stride + k / 8 * leading + k % 8 * 16;
     int chunks = span / 16;
     return swizzle(start + c / chunks * leading + k / 8 * stride + k % 8 * span + c % chunks * 16);
@@ -63,16 +63,20 @@ RISE_CODE int64_t field_of(int64_t bytes, const char* name, int line) {
   return bytes >> 4;
 }
 
-template <class T>
-static inline Descriptor shared_descriptor(Pointer<T> pointer, int leading, int stride, Swizzle swizzle,
-                                           int line = __builtin_LINE()) {
-  Access access = pointer.at(0, machine.current, line);
+RISE_CODE Descriptor descriptor_of(const Access& access, int leading, int stride, Swizzle swizzle) {
+  int line = access.line;
   if (!access.memory || !access.memory->shared)
     RISE_FAULT(IllegalOperand, line, "shared_descriptor of an address outside shared memory");
   auto bits = static_cast<Descriptor>(field_of(access.byte(), "start", line));
   bits |= static_cast<Descriptor>(field_of(leading, "leading offset", line)) << 16;
   bits |= static_cast<Descriptor>(field_of(stride, "stride", line)) << 32;
   return bits | static_cast<Descriptor>(swizzle) << 62;
+}
+
+template <class T>
+static inline Descriptor shared_descriptor(Pointer<T> pointer, int leading, int stride, Swizzle swizzle,
+                                           int line = __builtin_LINE()) {
+  return descriptor_of(pointer.at(0, machine.current, line), leading, stride, swizzle);
 }
 
 // The operand `bytes` bytes further on, within the 2^18 bytes that a descriptor can address.

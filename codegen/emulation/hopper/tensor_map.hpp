@@ -54,13 +54,13 @@ RISE_CODE Memory* memory_of(const Argument& argument, const MapDescription& desc
 
 template <>
 struct Parameter<TensorMap> {
-  static bool fits(const Argument& argument) {
+  RISE_MEMBER static bool fits(const Argument& argument) {
     if (argument.length == tensor_map) return true;
     complain(ArgumentMismatch, 0, "%s is not a tensor map, the parameter is one", argument.name);
     return false;
   }
 
-  static TensorMap take(const Argument& argument, int) {
+  RISE_MEMBER static TensorMap take(const Argument& argument, int) {
     const auto* description = static_cast<const MapDescription*>(argument.data);
     return {memory_of(argument, *description), description};
   }
@@ -75,16 +75,16 @@ struct Box {
   TensorMap map;
   int corner[most_dimensions];
 
-  int element_size() const { return map.description->element_bytes; }
-  int64_t elements() const {
+  RISE_MEMBER int element_size() const { return map.description->element_bytes; }
+  RISE_MEMBER int64_t elements() const {
     int64_t count = 1;
     for (int d = 0; d < map.description->rank; d++) count *= map.description->box[d];
     return count;
   }
-  int64_t bytes() const { return elements() * element_size(); }
+  RISE_MEMBER int64_t bytes() const { return elements() * element_size(); }
 
   // The offset of an element in its array, in bytes; -1 for one outside the tensor.
-  int64_t source(int64_t element) const {
+  RISE_MEMBER int64_t source(int64_t element) const {
     int64_t byte = 0;
     for (int d = 0; d < map.description->rank; d++) {
       int64_t place = corner[d] + element % map.description->box[d];
@@ -96,26 +96,23 @@ struct Box {
   }
 
   // The offset of an element in shared memory, for a box that starts at `target`.
-  int64_t place(int64_t start, int64_t element) const {
+  RISE_MEMBER int64_t place(int64_t start, int64_t element) const {
     int64_t address = start + element * element_size();
     return map.description->swizzle ? swizzled(address, map.description->swizzle) : address;
   }
 };
 
-template <class T>
-static inline void check_box(const Box& box, const Pointer<T>& shared, int rank, const char* operation,
-                             int line) {
-  using Value = typename std::remove_const<T>::type;
+RISE_CODE void check_box(const Box& box, const Access& access, int rank, const char* operation) {
   const MapDescription& description = *box.map.description;
-  Access access = shared.at(0, machine.current, line);
+  int line = access.line, size = static_cast<int>(access.size);
   if (!access.memory || !access.memory->shared)
     RISE_FAULT(IllegalOperand, line, "%s: the box is not in shared memory", operation);
   if (description.rank != rank)
     RISE_FAULT(IllegalOperand, line, "%s with %d coordinates; the tensor %s has %d", operation, rank,
                box.map.memory->name, description.rank);
-  if (box.element_size() != static_cast<int>(sizeof(Value)))
+  if (box.element_size() != size)
     RISE_FAULT(IllegalOperand, line, "%s of %d-byte elements; those of the tensor %s have %d bytes",
-               operation, static_cast<int>(sizeof(Value)), box.map.memory->name, box.element_size());
+               operation, size, box.map.memory->name, box.element_size());
   // an H200 reports an illegal instruction for anything else
   if (box.corner[0] * box.element_size() % 16 != 0)
     RISE_FAULT(IllegalOperand, line, "%s: the box starts at byte %d of a row, not a multiple of 16", operation,

@@ -174,7 +174,7 @@ static inline void read_operand(const Operand& operand, int rows, typename Tenso
 
 // --- operands in registers --------------------------------------------------------------------
 
-__attribute__((noinline, cold)) RISE_CODE void wgmma_fence_missing(const char* what, int thread, int line) {
+RISE_COLD void wgmma_fence_missing(const char* what, int thread, int line) {
   RISE_FAULT(FenceMissing, line, "wgmma_fence is missing: %s %s since the last one",
              place_name(thread).characters, what);
 }
@@ -335,8 +335,7 @@ RISE_CODE void fence_group(void**, int) {
 
 RISE_CODE void commit_group(void**, int) { own_flights().committed++; }
 
-template <int pending>
-static void complete_flights(void**, int line) {
+RISE_CODE void complete_all_but(int pending) {
   Flights& own = own_flights();
   int first = first_of_group(), left = 0;
   for (int i = 0; i < own.count; i++) {
@@ -353,6 +352,11 @@ static void complete_flights(void**, int line) {
   for (int thread = first; thread < first + threads_per_group; thread++)
     clocks.row(clocks.thread(block_rank, thread))[agent] = own.done;
   clocks.version++;
+}
+
+template <int pending>
+static void complete_flights(void**, int) {
+  complete_all_but(pending);
 }
 
 // Returns registers to the thread, unless a pending wgmma still uses them.
