@@ -260,7 +260,7 @@ def shapes(p: Problem, gpu: Gpu, epilogues: Sequence[str], split_cluster: int = 
 def filling(p: Problem, rows: int, gpu: Gpu) -> set[int]:
     """The narrowest tiles of so many rows of which a few waves have enough, where these are multiples of 8.
 
-    One wider, and multiprocessors have nothing to do in the last wave; one narrower, and there is a wave more.
+    Of wider ones, some multiprocessors have none in the last wave; of narrower ones there is a wave more.
     """
     if p.batch > 1 or p.open:
         return set()
