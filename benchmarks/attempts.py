@@ -2,8 +2,8 @@
 
     python benchmarks/attempts.py FOLDER [FOLDER …]
 
-Of each case the libraries' best, and all of ours that were timed, the fastest first: microseconds, and the time
-of the best library over it. Above 1, ours is faster.
+Of each case the libraries' best, and all of ours that were timed, the fastest first: microseconds, and the
+time of the best library over it. Above 1, ours is faster.
 """
 
 from __future__ import annotations
