@@ -15,6 +15,27 @@ RASTERISE = rule(
     sizes=("q", "g", "c"),
     meaning="The elements of a q*g × c matrix in one list, in groups of g rows, column by column in each.",
 )
+# the same of groups of g*s rows, where the last one has as many as are left of r*s, and s neighbours in a
+# column stay together, as those of a cluster do
+_PAIR, _FIRST = "i / s", "i / s / (g*c) * g"
+_HEIGHT = "min(g, r - i / s / (g*c) * g)"
+GROUPED_TO_THE_END = (
+    f"natFun(i => ({_FIRST} + {_PAIR} % (g*c) % {_HEIGHT}) * s * c + i % s * c + {_PAIR} % (g*c) / {_HEIGHT})"
+)
+_ROW, _ABOVE = "t / c / s", "t / c / s / g * g"
+BY_ROWS_TO_THE_END = (
+    f"natFun(t => ({_ABOVE} * c + t % c * min(g, r - {_ABOVE}) + {_ROW} % g) * s + t / c % s)"
+)
+
+RASTERISE_TO_THE_END = rule(
+    "*f, in groups of rows, the last one shorter",
+    "xs |> map(f)",
+    f"xs |> reorder(r*s*c, {GROUPED_TO_THE_END}, {BY_ROWS_TO_THE_END}) |> map(f)"
+    f" |> reorder(r*s*c, {BY_ROWS_TO_THE_END}, {GROUPED_TO_THE_END})",
+    sizes=("r", "s", "g", "c"),
+    meaning="The elements of an r*s × c matrix in one list, in groups of g*s rows, the last one of those that"
+    " are left, column by column in each.",
+)
 # the same of lists that persistent blocks, or clusters, share out
 RASTERISE_PERSISTENT = tuple(
     rule(

@@ -18,6 +18,7 @@ from rise.types import (
     Function,
     Index,
     Kind,
+    NatFunction,
     Pair,
     Type,
     Unknown,
@@ -87,7 +88,11 @@ def _unsolved(rule: RuleLike) -> Unsolved:
         {i.name: i.type for i in free_identifiers(rule.lhs)},
         dict(sorted(kinds.items(), key=lambda item: item[0].identity)),
         frozenset(_scalars(parts)),
-        _sizes([*types], [a for a, _ in given if isinstance(a, Nat)]),
+        _sizes(
+            [*types],
+            [a for a, _ in given if isinstance(a, Nat)],
+            [a.body for a, _ in given if isinstance(a, NatFunction)],
+        ),
         tuple(part for part in parts if isinstance(part, Primitive) and _is_order(part)),
         tuple(_needed(rule)),
     )
@@ -137,12 +142,15 @@ def _scalars(parts: list[Expr]) -> Iterator[Unknown]:
 # --- sizes ----------------------------------------------------------------------------------------------
 
 
-def _sizes(types: list[Type], numbers: list[Nat]) -> Sizes:
+def _sizes(types: list[Type], numbers: list[Nat], functions: list[Nat]) -> Sizes:
+    """What is asked of sizes: those that only functions of indices have may be what these divide by."""
     values = [t for t in types if not isinstance(t, Function | Unknown)]
     within = {u for t in types for u in unknowns(t)}
     sizes = {u for u in within if isinstance(u, NatUnknown)}.union(*(n.unknowns for n in numbers))
     others = {standing(u) for u in within if isinstance(u, Unknown)}
-    positive = dict.fromkeys(s for t in values for s in _lengths(t))
+    dividing = {u for n in functions for u in n.unknowns} - sizes
+    sizes |= dividing
+    positive = dict.fromkeys([*(s for t in values for s in _lengths(t)), *map(atom, dividing)])
     return Sizes(
         (*sorted(sizes, key=lambda u: u.identity), *sorted(others, key=lambda v: v.name)),
         len(sizes),

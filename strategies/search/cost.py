@@ -93,7 +93,7 @@ of_one_schedule = lru_cache(maxsize=1)
 @of_one_schedule
 def tiles(p: Problem, s: Schedule) -> int:
     """⌈m/BM⌉·⌈n/BN⌉ of each matrix, in whole groups and clusters, for each slice of k."""
-    return p.batch * s.tiles(p.m, p.n) * s.slices
+    return p.batch * s.tiles(p.m, p.n, not p.open) * s.slices
 
 
 def waves(p: Problem, s: Schedule, gpu: Gpu) -> int:
@@ -213,7 +213,7 @@ def l2_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     line = max(REQUEST, busy(p, s, gpu) * LINE / gpu.l2_rate)
     cycles = depth(p, s) * max(moved / port(p, s, gpu), line * asked)
     # where each matrix is one tile, data say their order, too
-    ordered = s.raster_matrices > 1 or s.tiles(p.m, p.n) == s.cluster
+    ordered = s.raster_matrices > 1 or s.tiles(p.m, p.n, not p.open) == s.cluster
     return cycles * (1 if not p.scattered else IN_ORDER if ordered else CHOSEN)
 
 
@@ -312,7 +312,7 @@ def interrupted(p: Problem, s: Schedule, gpu: Gpu, tile: float) -> float:
 
 def unmatched(p: Problem, s: Schedule) -> float:
     """Of a tile's time: how much longer both blocks of a cluster take where one has no part of the result."""
-    behind = s.tiles(p.m, p.n) > ceil(p.m / s.block[0]) * ceil(p.n / s.block[1])
+    behind = s.tiles(p.m, p.n, not p.open) > ceil(p.m / s.block[0]) * ceil(p.n / s.block[1])
     alone = s.cluster == 2 and behind and not s.persistent_blocks
     return UNMATCHED * min(1, SMALL / (s.block[0] * s.block[1])) if alone else 0.0
 

@@ -150,13 +150,13 @@ def whole_sectors(p: Problem) -> bool:
 def warpgroups_of(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
     """The same with operands in the order in which the problem has them."""
     for s in shapes(p, gpu, stores(p)):
-        tiles, sliced = p.batch * s.tiles(p.m, p.n), slices(p, s.block[1], gpu)
+        tiles, sliced = p.batch * s.tiles(p.m, p.n, not p.open), slices(p, s.block[1], gpu)
         shared = s.epilogue == "shared"
         if s.ping_pong > 1 and (shared or tiles <= gpu.multiprocessors):
             continue
         for group, cluster in orders(p, s, clusters=sliced == [1] and (p.batch == 1 or p.scattered)):
             there = gpu.in_clusters(cluster)
-            count = p.batch * changed(s, raster_group=group, cluster=cluster).tiles(p.m, p.n)
+            count = p.batch * changed(s, raster_group=group, cluster=cluster).tiles(p.m, p.n, not p.open)
             many = count > there and not shared
             if p.batch > 1 and cluster > 1 and not many:
                 continue  # matrices are a dimension of the grid that is in no cluster
@@ -183,7 +183,11 @@ def promotion(p: Problem, s: Schedule, gpu: Gpu) -> int:
 
 def whole_waves(p: Problem, s: Schedule) -> Iterator[Schedule]:
     """Where data say how many matrices there are: those behind as many as fill waves, by finer tiles."""
-    of_one, there, times = s.tiles(p.m, p.n), s.persistent_blocks, s.block[0] * s.block[1] / (p.m * FINER)
+    of_one, there, times = (
+        s.tiles(p.m, p.n, not p.open),
+        s.persistent_blocks,
+        s.block[0] * s.block[1] / (p.m * FINER),
+    )
     about = p.batch * of_one // there
     for waves in (about, about + 1):
         count = waves * there // of_one
@@ -206,7 +210,7 @@ def sharing_sums(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
     p = p.in_bulk
     for blocks in SHARING if p.batch * p.products == 1 else ():
         for s in shapes(p, gpu, ("shared",), blocks):
-            few = s.tiles(p.m, p.n) * blocks <= gpu.in_clusters(blocks)
+            few = s.tiles(p.m, p.n, not p.open) * blocks <= gpu.in_clusters(blocks)
             if s.ping_pong == 1 and few and p.k >= blocks * LEAST * s.block[2]:
                 steps = ceil(p.k / (blocks * s.block[2]))
                 group = largest_group(ceil(p.m / s.block[0]))

@@ -295,8 +295,12 @@ def test_a_cluster_that_shares_no_whole_atoms_saves_nothing() -> None:
 
 def test_what_completes_groups_and_clusters_is_counted() -> None:
     p = Problem(5 * 128, 7 * 128, 512)
-    for group, cluster, count in ((1, 1, 35), (1, 2, 40), (1, 4, 40), (2, 1, 42), (8, 4, 56), (3, 2, 42)):
+    known = ((1, 1, 35), (1, 2, 40), (1, 4, 40), (2, 1, 35), (8, 4, 56), (3, 2, 42), (4, 2, 42))
+    for group, cluster, count in known:
         assert c.tiles(p, tile(128, 128, raster_group=group, cluster=cluster)) == count
+    # rows that are known at launch only are whole groups
+    for group, cluster, count in ((1, 2, 40), (2, 1, 42), (8, 4, 56), (4, 2, 56)):
+        assert c.tiles(replace(p, open=True), tile(128, 128, raster_group=group, cluster=cluster)) == count
 
 
 @pytest.mark.parametrize(("row", "width", "lines"), [
@@ -361,7 +365,7 @@ def test_blocks_of_two_without_a_tile_each_take_longer() -> None:
 def test_groups_of_raster_order_need_not_divide_the_rows_of_clusters() -> None:
     """118 rows of tiles: in groups of two, copies from memory would take almost as long as products."""
     first = ranked("tensor_core", replace(square(15104), result_bytes=4, beside=(4,)), H200)[0]
-    assert first.point.schedule.cluster == 2 and first.point.schedule.raster_group == 8
+    assert first.point.schedule.cluster == 2 and first.point.schedule.raster_group == 16
 
 
 def test_a_persistent_grid_with_roles_fills_its_pipeline_once() -> None:
