@@ -289,8 +289,8 @@ def raster(group: int, together: int = 1) -> Strategy:
         rows = tiles.exact_quotient(across)
         if rows is None or divides(group, rows) or not divides(together, rows) or group % together:
             return RASTERISE.with_sizes(g=group, c=across)
-        parts = {"r": rows.exact_quotient(nat(together)) or rows, "g": group // together}
-        return RASTERISE_TO_THE_END.with_sizes(s=together, c=across, **parts)
+        parts = rows.exact_quotient(nat(together)) or rows
+        return RASTERISE_TO_THE_END.with_sizes(r=parts, s=together, g=group // together, c=across)
 
     return if_in_list(FunctionStrategy("raster", run)) if group else id_
 
