@@ -114,6 +114,7 @@ AHEAD = (0, 1)  # slots for the tiles of matrices that only the epilogue reads
 FULL_WAVES = range(1, 6)  # waves of tiles, of which the narrowest tiles that fill them are tried
 PARTS = (1, 2, 3, 4, 5)  # fragments that a warpgroup's part has in a row
 NARROWEST = 48  # columns of one of several: narrower ones wait for shared memory
+PANEL = 32  # columns, of 16 bits: in shorter rows of shared memory operands across k are read more slowly
 ROWS_AT_ONCE, SECTOR = 8, 32  # of a fragment that lanes store by an instruction; bytes of a part of a line
 
 
@@ -124,22 +125,26 @@ def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
         yield from warpgroups_of(p.seen_by(Schedule(swap_operands=True)), gpu)
         return
     yield from warpgroups_of(p, gpu)
-    if swapped_pays(p):
-        yield from warpgroups_of(p.seen_by(Schedule(swap_operands=True)), gpu)
+    swapped = p.seen_by(Schedule(swap_operands=True))
+    if turned_in_bulk(p):
+        yield from warpgroups_of(swapped, gpu)
+    elif turned_by_lanes(p):
+        yield from (s for s in warpgroups_of(swapped, gpu) if s.block[1] % PANEL)
 
 
-def swapped_pays(p: Problem) -> bool:
-    """Whether the transposed result may be computed faster.
+def turned_in_bulk(p: Problem) -> bool:
+    """Whether the transposed result may be computed: one product in 16 bits, which bulk stores turn."""
+    return p.batch * p.products == 1 and p.result_bytes == 2 and not p.beside and not p.row_work
 
-    Of 16-bit results without matrices beside them, which bulk stores turn. Of 32-bit ones, which lanes store
-    and read turned as quickly, where only the second operand lies across k: it has few widths of panels, and
-    as the first one leaves any multiple of 8 to the other.
+
+def turned_by_lanes(p: Problem) -> bool:
+    """Whether it may be for tiles whose columns the other order does not have, or has in short rows.
+
+    Where only the second operand lies across k, it has panels; as the first one, it leaves any multiple of 8
+    to the other. Lanes store 32-bit numbers turned as quickly.
     """
-    if p.batch * p.products > 1 or p.row_work:
-        return False
-    if p.result_bytes == 2:
-        return not p.beside
-    return whole_sectors(p) and p.along_k == (True, False)
+    alone = p.batch * p.products == 1 and not p.row_work
+    return alone and p.result_bytes > 2 and whole_sectors(p) and p.along_k == (True, False)
 
 
 def whole_sectors(p: Problem) -> bool:

@@ -15,7 +15,7 @@ from rise.shipped import shipped
 from strategies.registry import find
 from strategies.search.hardware import H200
 from strategies.search.problem import Problem
-from strategies.search.space import NARROWEST, Space, filling, swapped_pays, warpgroups
+from strategies.search.space import NARROWEST, filling, turned_by_lanes, turned_in_bulk, warpgroups
 
 ACCUMULATED = rise.load(shipped("benchmarks/tables/papers/programs.rise")).accumulated
 SWAPPED = (
@@ -68,24 +68,25 @@ def test_sizes_that_are_not_known_have_no_waves_to_fill() -> None:
     assert filling(replace(sums(1280, 1280, 64), batch=2), 128, H200) == set()
 
 
-def shapes(p: Problem, space: Space = warpgroups) -> set[tuple[int, int, bool]]:
-    return {(s.block[0], s.block[1], s.swap_operands) for s in space(p, H200)}
-
-
 def test_sums_with_a_matrix_have_tiles_of_any_eight_columns_by_the_other_order() -> None:
-    """At 1280, 130 tiles of 128 × 104 fill a wave; B across k has panels of 32 columns or more."""
-    found = shapes(sums(1280, 1280, 1280))
+    """At 1280, 130 tiles of 128 × 104 fill a wave; B across k has panels of 16 columns or more."""
+    found = {(*s.block[:2], s.swap_operands) for s in warpgroups(sums(1280, 1280, 1280), H200)}
     assert (128, 104, True) in found and (128, 128, False) in found
     assert all(columns % 16 == 0 for _, columns, swapped in found if not swapped)
+    assert all(columns % 32 for _, columns, swapped in found if swapped)
 
 
 @pytest.mark.parametrize(
-    ("changed", "pays"),
+    ("changed", "bulk", "lanes"),
     [
-        ({}, True), ({"beside": (2,)}, False), ({"result_bytes": 2, "beside": ()}, True),
-        ({"result_bytes": 2, "beside": (2,)}, False), ({"along_k": (True, True)}, False),
-        ({"along_k": (False, False)}, False), ({"batch": 2}, False), ({"products": 2}, False),
+        ({}, False, True), ({"beside": (2,)}, False, False), ({"result_bytes": 2, "beside": ()}, True, False),
+        ({"result_bytes": 2, "beside": (2,)}, False, False), ({"along_k": (True, True)}, False, False),
+        ({"along_k": (False, False)}, False, False), ({"batch": 2}, False, False),
+        ({"products": 2}, False, False), ({"row_work": 1}, False, False),
     ],
 )  # fmt: skip
-def test_operands_are_swapped_where_lanes_move_whole_sectors(changed: dict[str, object], pays: bool) -> None:
-    assert swapped_pays(replace(sums(1280, 1280, 1280), **changed)) == pays  # type: ignore[arg-type]
+def test_lanes_turn_results_where_they_move_whole_sectors(
+    changed: dict[str, object], bulk: bool, lanes: bool
+) -> None:
+    p = replace(sums(1280, 1280, 1280), **changed)  # type: ignore[arg-type]
+    assert (turned_in_bulk(p), turned_by_lanes(p)) == (bulk, lanes)
