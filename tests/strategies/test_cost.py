@@ -121,6 +121,20 @@ def test_of_a_hundred_products_the_first_is_among_the_best_on_an_h100() -> None:
     assert sum(map(log, losses)) < 0.035 * len(losses) and max(losses) < 1.25
 
 
+def test_of_squares_added_to_a_matrix_the_first_is_among_the_best() -> None:
+    """Of schedules that fill waves in either order of operands, and of those that were first before."""
+    found = defaultdict(list)
+    for row in csv.DictReader((RESULTS / "squares-h200.csv").read_text(encoding="utf-8").splitlines()):
+        if row["kind"] == "rise":
+            given = dict(part.split("=") for part in row["schedule"].split())
+            s, n = Point.read("tensor_core", given).schedule, int(row["case"].split("=")[-1])
+            p = replace(square(n), result_bytes=4, along_k=(True, False), beside=(4,))
+            found[n].append((float(row["median_us"]), c.cost(p.seen_by(s), s, H200).cycles))
+    losses = [min(each, key=lambda row: row[1])[0] / min(each)[0] for each in found.values()]
+    assert len(losses) == 12 and sum(map(len, found.values())) == 77
+    assert sum(map(log, losses)) < 0.015 * len(losses) and max(losses) < 1.06
+
+
 def variants() -> Iterator[tuple[Problem, list[tuple[float, Point]]]]:
     """Of groups of 8192 rows, in tiles of 128, and of AB + C: the schedules that were timed in turns."""
     tiles = {"8": 67, "64": 99}
