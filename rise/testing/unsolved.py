@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from rise.expr import Expr, Literal, Primitive, subterms
 from rise.interpret.evaluate import free_identifiers
-from rise.nat import Nat, NatUnknown, NatVariable, atom, constant
+from rise.nat import Nat, NatUnknown, NatVariable, Operation, atom, constant
 from rise.testing.operands import SPECIAL
 from rise.testing.sizes import Sizes, largest
 from rise.types import (
@@ -143,14 +143,13 @@ def _scalars(parts: list[Expr]) -> Iterator[Unknown]:
 
 
 def _sizes(types: list[Type], numbers: list[Nat], functions: list[Nat]) -> Sizes:
-    """What is asked of sizes: those that only functions of indices have may be what these divide by."""
+    """What is asked of sizes. functions: bodies of functions of indices, which divide by numbers above 0."""
     values = [t for t in types if not isinstance(t, Function | Unknown)]
     within = {u for t in types for u in unknowns(t)}
     sizes = {u for u in within if isinstance(u, NatUnknown)}.union(*(n.unknowns for n in numbers))
     others = {standing(u) for u in within if isinstance(u, Unknown)}
-    dividing = {u for n in functions for u in n.unknowns} - sizes
-    sizes |= dividing
-    positive = dict.fromkeys([*(s for t in values for s in _lengths(t)), *map(atom, dividing)])
+    sizes |= {u for n in functions for u in n.unknowns}
+    positive = dict.fromkeys([*(s for t in values for s in _lengths(t)), *_divisors(functions)])
     return Sizes(
         (*sorted(sizes, key=lambda u: u.identity), *sorted(others, key=lambda v: v.name)),
         len(sizes),
@@ -158,6 +157,16 @@ def _sizes(types: list[Type], numbers: list[Nat], functions: list[Nat]) -> Sizes
         tuple(positive),
         largest(map(_extent, values)),
     )
+
+
+def _divisors(numbers: list[Nat]) -> Iterator[Nat]:
+    """The sizes that quotients and remainders have as divisors, at any depth."""
+    for number in numbers:
+        for base in (base for monomial, _ in number.terms for base, _ in monomial):
+            if isinstance(base, Operation):
+                if base.operator in ("quotient", "remainder") and not base.right.variables:
+                    yield base.right
+                yield from _divisors([base.left, base.right])
 
 
 def standing(unknown: Unknown) -> NatVariable:

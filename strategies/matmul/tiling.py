@@ -287,10 +287,14 @@ def raster(group: int, together: int = 1) -> Strategy:
 
     def in_groups(tiles: Nat, across: Nat) -> Strategy:
         rows = tiles.exact_quotient(across)
-        if rows is None or divides(group, rows) or not divides(together, rows) or group % together:
+        count = rows.value if rows is not None else None
+        if count is None or count % group == 0 or count % together or group % together:
             return RASTERISE.with_sizes(g=group, c=across)
-        parts = rows.exact_quotient(nat(together)) or rows
-        return RASTERISE_TO_THE_END.with_sizes(r=parts, s=together, g=group // together, c=across)
+        if count < group:
+            return RASTERISE.with_sizes(g=count, c=across)
+        whole, left = divmod(count, group)
+        parts = {"g": group // together, "h": left // together, "s": together}
+        return RASTERISE_TO_THE_END.with_sizes(q=whole, c=across, **parts)
 
     return if_in_list(FunctionStrategy("raster", run)) if group else id_
 
