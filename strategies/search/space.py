@@ -114,7 +114,7 @@ AHEAD = (0, 1)  # slots for the tiles of matrices that only the epilogue reads
 FULL_WAVES = range(1, 6)  # waves of tiles, of which the narrowest tiles that fill them are tried
 PARTS = (1, 2, 3, 4, 5)  # fragments that a warpgroup's part has in a row
 NARROWEST = 48  # columns of one of several: narrower ones wait for shared memory
-PANEL = 32  # columns, of 16 bits: in shorter rows of shared memory operands across k are read more slowly
+PANEL = 64  # columns, of 16 bits: shorter rows of operands across k are parts of lines of the cache
 ROWS_AT_ONCE, SECTOR = 8, 32  # of a fragment that lanes store by an instruction; bytes of a part of a line
 
 
