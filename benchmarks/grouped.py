@@ -44,7 +44,7 @@ from strategies.registry import find
 SIZES = ((4096, 7168), (7168, 2048))  # n, k
 CHECKED = ((512, 1024), (520, 200))
 HEIGHT, WIDTH, BAND, WORKERS = 128, 256, 16, 132  # of tiles
-LONG_GROUPS, LONG_SUMS = 512, 4096  # rows, and products of a sum
+LONG_GROUPS, LONG_BAND = 512, 11  # rows, and tiles of a band
 TURNS = 3
 NAMES = ("ours", "products", "grouped", "loop", "one", "memory")
 HEADER = """\
@@ -105,10 +105,10 @@ class Grouped:
         self.products(x, w, tiles, count, owners, out=out)
 
 
-def tile_of(rows: int, groups: int, n: int, k: int) -> Tile:
-    """What is quickest on an H100: bands of tiles; where groups and sums are long, rows of tiles in turn."""
-    if rows >= groups * LONG_GROUPS and k >= LONG_SUMS:
-        return HEIGHT, n, 1, 1
+def tile_of(rows: int, groups: int) -> Tile:
+    """Bands of tiles; of long groups none is moved, as those behind whole waves are finer."""
+    if rows >= groups * LONG_GROUPS:
+        return HEIGHT, WIDTH, LONG_BAND, 1
     return HEIGHT, WIDTH, BAND, WORKERS
 
 
@@ -215,7 +215,7 @@ def measured(
 ) -> Line:
     offsets = drawn(rows, groups, seed)
     ends = offsets.tolist()
-    tile = tile or tile_of(rows, groups, n, k)
+    tile = tile or tile_of(rows, groups)
     grouped = Grouped.of(rows, groups, n, k, tile, settings)
     x = torch.randn((rows, k), device="cuda", dtype=torch.bfloat16)
     w = torch.randn((groups, n, k), device="cuda", dtype=torch.bfloat16)

@@ -24,6 +24,7 @@ from codegen.passes.interior import interior
 from codegen.passes.legality import check, check_accumulators
 from codegen.passes.linearise import linearise
 from codegen.passes.multicast import multicast
+from codegen.passes.next_indices import next_indices
 from codegen.passes.only_needed import only_needed
 from codegen.passes.overlap import registers_left
 from codegen.passes.rings import hoist_ring_setup
@@ -223,6 +224,12 @@ INDICES = (
         "An index that is data is read before the loops in which it is the same.",
         _function(hoist_reads),
         {"roles": "the loop of a producer is separate from that of its consumers"},
+    ),
+    Pass(
+        "next indices",
+        "A block that computes several tiles reads the indices that are data for its next one ahead.",
+        _with_launch(next_indices),
+        {"hoist reads": "an index is read where its place is known"},
     ),
     Pass(
         "fuse fragment loops",

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from rise.expr import Expr, Literal, Primitive, subterms
 from rise.interpret.evaluate import free_identifiers
-from rise.nat import Nat, NatUnknown, NatVariable, atom, constant
+from rise.nat import Nat, NatUnknown, NatVariable, Operation, atom, constant
 from rise.testing.operands import SPECIAL
 from rise.testing.sizes import Sizes, largest
 from rise.types import (
@@ -18,6 +18,7 @@ from rise.types import (
     Function,
     Index,
     Kind,
+    NatFunction,
     Pair,
     Type,
     Unknown,
@@ -87,7 +88,11 @@ def _unsolved(rule: RuleLike) -> Unsolved:
         {i.name: i.type for i in free_identifiers(rule.lhs)},
         dict(sorted(kinds.items(), key=lambda item: item[0].identity)),
         frozenset(_scalars(parts)),
-        _sizes([*types], [a for a, _ in given if isinstance(a, Nat)]),
+        _sizes(
+            [*types],
+            [a for a, _ in given if isinstance(a, Nat)],
+            [a.body for a, _ in given if isinstance(a, NatFunction)],
+        ),
         tuple(part for part in parts if isinstance(part, Primitive) and _is_order(part)),
         tuple(_needed(rule)),
     )
@@ -137,12 +142,14 @@ def _scalars(parts: list[Expr]) -> Iterator[Unknown]:
 # --- sizes ----------------------------------------------------------------------------------------------
 
 
-def _sizes(types: list[Type], numbers: list[Nat]) -> Sizes:
+def _sizes(types: list[Type], numbers: list[Nat], functions: list[Nat]) -> Sizes:
+    """What is asked of sizes. functions: bodies of functions of indices, which divide by numbers above 0."""
     values = [t for t in types if not isinstance(t, Function | Unknown)]
     within = {u for t in types for u in unknowns(t)}
     sizes = {u for u in within if isinstance(u, NatUnknown)}.union(*(n.unknowns for n in numbers))
     others = {standing(u) for u in within if isinstance(u, Unknown)}
-    positive = dict.fromkeys(s for t in values for s in _lengths(t))
+    sizes |= {u for n in functions for u in n.unknowns}
+    positive = dict.fromkeys([*(s for t in values for s in _lengths(t)), *_divisors(functions)])
     return Sizes(
         (*sorted(sizes, key=lambda u: u.identity), *sorted(others, key=lambda v: v.name)),
         len(sizes),
@@ -150,6 +157,16 @@ def _sizes(types: list[Type], numbers: list[Nat]) -> Sizes:
         tuple(positive),
         largest(map(_extent, values)),
     )
+
+
+def _divisors(numbers: list[Nat]) -> Iterator[Nat]:
+    """The sizes that quotients and remainders have as divisors, at any depth."""
+    for number in numbers:
+        for base in (base for monomial, _ in number.terms for base, _ in monomial):
+            if isinstance(base, Operation):
+                if base.operator in ("quotient", "remainder") and not base.right.variables:
+                    yield base.right
+                yield from _divisors([base.left, base.right])
 
 
 def standing(unknown: Unknown) -> NatVariable:

@@ -234,7 +234,8 @@ def whole_tiles(s: Subject) -> Iterator[Refusal]:
     if not s.of_wmma:
         return
     sizes = _sizes(s.term)
-    stick_out = any(not divides(tile, size) for size, tile in zip(sizes, s.schedule.whole, strict=False))
+    whole = s.schedule.whole_of(sizes[0].value)
+    stick_out = any(not divides(tile, size) for size, tile in zip(sizes, whole, strict=False))
     if s.schedule.epilogue == "direct" and stick_out and s.schedule.split_k == 1:
         yield Refusal(
             "epilogue is `direct`: tiles stick out of the result, and these fragments are stored as a whole",

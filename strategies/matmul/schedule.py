@@ -104,7 +104,8 @@ class Schedule(Parameters):
     )  # fmt: skip
     raster_group: int = parameter(
         0, "blocks in groups of so many rows of tiles, for reuse in the L2 cache; 0: row by row."
-        " The last group is completed by tiles behind the end of the result", least=0,
+        " The last group has the rows that are left; where these are known at launch only, tiles behind the"
+        " end of the result complete it", least=0,
     )  # fmt: skip
     raster_matrices: int = parameter(
         1, "of an array of matrices, persistent blocks take so many at a time, a tile, or a cluster of tiles,"
@@ -244,21 +245,26 @@ class Schedule(Parameters):
 
     @property
     def whole(self) -> tuple[int, int, int]:
-        """What sizes are rounded up to: whole groups of raster order, and clusters, of tiles and steps."""
+        """What sizes are rounded up to where rows are known at launch only: whole groups of raster order."""
+        return self.whole_of(None)
+
+    def whole_of(self, rows: int | None) -> tuple[int, int, int]:
+        """The same where there are so many rows: whole clusters of tiles, and steps."""
         m, n, k = self.block
         steps = k * self.split_cluster
-        if self.raster_group > 1:
-            return m * lcm(self.raster_group, self.cluster), n, steps
-        return m, n * self.cluster, steps
+        if self.raster_group <= 1:
+            return m, n * self.cluster, steps
+        apart = rows is None or self.raster_group % self.cluster > 0
+        return m * (lcm(self.raster_group, self.cluster) if apart else self.cluster), n, steps
 
     @property
     def slices(self) -> int:
         """How many blocks share the sums of a tile."""
         return self.split_k * self.split_cluster
 
-    def tiles(self, rows: int, columns: int) -> int:
-        """Of a result, with those behind its ends that complete groups and clusters."""
-        m, n, _ = self.whole
+    def tiles(self, rows: int, columns: int, known: bool = True) -> int:
+        """Of a result, with those behind its ends; known: whether the rows are, before the launch."""
+        m, n, _ = self.whole_of(rows if known else None)
         return ceil(rows / m) * ceil(columns / n) * (m // self.block[0]) * (n // self.block[1])
 
 

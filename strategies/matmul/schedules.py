@@ -12,7 +12,7 @@ from rewrites import lowering as low
 from rewrites.pointwise import POINTWISE_EACH, RESULTS
 from rewrites.views import TRANSPOSE_PAIR
 from rise.expr import Expr, Lambda, Primitive, call
-from rise.types import Pair
+from rise.types import Pair, shape
 from strategies.abstraction import with_parts_abstracted
 from strategies.complete import complete
 from strategies.core import (
@@ -199,10 +199,16 @@ def in_whole_tiles(s: Schedule, operands: Rewrite, tiles: Callable[[Stored], Rew
     tiles:    the phases for a matrix of whole tiles, from what is known of the result
     """
     named = check(contains(is_product), "products", NO_PRODUCT)
-    whole = depending(lambda term: rounded_up(s.whole, tiles_copied(s), tiles(Stored.of(term))))
+    copies = tiles_copied(s)
+    whole = depending(lambda term: rounded_up(s.whole_of(rows(term)), copies, tiles(Stored.of(term))))
     schedule = seq(products, fulfils(s, PROGRAMS), operands, named, fulfils(s, TILES), whole)
     oriented = operands_swapped(schedule) if s.swap_operands else schedule
     return of_matrices(oriented, max(s.cluster, s.split_cluster), s.raster_matrices)
+
+
+def rows(matrix: Expr) -> int | None:
+    """How many rows a matrix has; None where that is known at launch only."""
+    return shape(matrix.type)[0][0].value
 
 
 @prints_as_call
@@ -241,7 +247,7 @@ def by_warps(s: Schedule = WMMA) -> Strategy:
                 rows_inside,
                 tile_output(m, n, in_list=s.raster_group > 0),
                 in_tile(shared_epilogue(kept, copies, result) if s.epilogue == "shared" else direct),
-                raster(s.raster_group),
+                raster(s.raster_group, s.cluster),
                 blocks, clusters(s.cluster), persistent(s.persistent_blocks // s.cluster),
                 tupled,
             )),
@@ -289,7 +295,7 @@ def hopper(s: Schedule = HOPPER) -> Strategy:
                 rows_inside,
                 tile_output(m, n, in_list=s.raster_group > 0),
                 in_tile(tile(result)),
-                raster(s.raster_group),
+                raster(s.raster_group, s.cluster),
                 cluster_for_each if s.split_cluster > 1 else each,
                 tupled,
             )),

@@ -7,7 +7,7 @@ from rewrites import movement as m
 from rewrites.loops import VIEW_INTO_FOLD
 from rewrites.maps import MAP_LAST_FISSION
 from rewrites.prologue import ZIP_MAP_OUT_FIRST, ZIP_MAP_OUT_SECOND
-from rewrites.rasterise import RASTERISE
+from rewrites.rasterise import RASTERISE, RASTERISE_TO_THE_END
 from rewrites.reductions import FOLD_OF_SUMS, REDUCE_TREE
 from rewrites.result import Failure, Result
 from rewrites.tupling import (
@@ -266,11 +266,13 @@ tupled: Strategy = try_(
 
 
 @prints_as_call
-def raster(group: int) -> Strategy:
+def raster(group: int, together: int = 1) -> Strategy:
     """The tiles of a list in groups of so many rows, column by column in each: neighbours share operands.
 
     before: e |> map(f) |> split(c)
     after:  e |> reorder(…) |> map(f) |> reorder(…) |> split(c)
+
+    together: so many neighbours in a column stay neighbours in the last group, if that has fewer rows
 
     Tiles that are in two maps stay as they are, and so do all with a group of 0.
     """
@@ -280,8 +282,19 @@ def raster(group: int) -> Strategy:
         if applied is not None and applied[0] == "split" and computes(applied[2][0]):
             across = applied[1].arguments[0]
             if isinstance(across, Nat):
-                return argument(RASTERISE.with_sizes(g=group, c=across))(term)
+                return argument(in_groups(shape(applied[2][0].type)[0][0], across))(term)
         return argument(run)(term)
+
+    def in_groups(tiles: Nat, across: Nat) -> Strategy:
+        rows = tiles.exact_quotient(across)
+        count = rows.value if rows is not None else None
+        if count is None or count % group == 0 or count % together or group % together:
+            return RASTERISE.with_sizes(g=group, c=across)
+        if count < group:
+            return RASTERISE.with_sizes(g=count, c=across)
+        whole, left = divmod(count, group)
+        parts = {"g": group // together, "h": left // together, "s": together}
+        return RASTERISE_TO_THE_END.with_sizes(q=whole, c=across, **parts)
 
     return if_in_list(FunctionStrategy("raster", run)) if group else id_
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from math import ceil
+from math import ceil, floor, sqrt
 
 from rise.frozen import filled_at_once
 from rise.instructions import Family, family
@@ -59,11 +59,13 @@ COMPUTED_STEP, COMPUTED_BYTE = 300, 15
 BESIDE, BESIDE_ALONE, BESIDE_HIDDEN = 0.0088, 1.4, 0.1
 WARPS = 1.8  # times as long, with instructions of warps: measured at 32×64 and 64×64, on H200
 LOW = 1.06  # times as long, for warpgroups with a tile each of only 64 rows
+WIDEST_TILE = 256  # columns
 WIDEST = 16  # bytes of which rows that bulk copies take are multiples
 SOFT, HARDER = 4, 8  # the powers of the soft maximum: of what a tile waits for; of that and the memory
 ROUNDED = 1e-9  # more than roundings change of a cost
 # times as long, where data choose the matrices of tiles: one by one, and several in raster order; measured
 CHOSEN, IN_ORDER = 1.6, 1.15
+SPREAD = 2  # times the root of a number of groups: how far what is missing of them is from the mean, at most
 TENSOR_CORES = 4  # of a multiprocessor
 # cycles of a multiprocessor for each 16-bit result that is stored by itself: by the threads of a warp next to
 # each other in a row, or by the lanes that have it in a fragment; measured
@@ -98,7 +100,7 @@ of_one_schedule = lru_cache(maxsize=1)
 @of_one_schedule
 def tiles(p: Problem, s: Schedule) -> int:
     """⌈m/BM⌉·⌈n/BN⌉ of each matrix, in whole groups and clusters, for each slice of k."""
-    return p.batch * s.tiles(p.m, p.n) * s.slices
+    return p.batch * s.tiles(p.m, p.n, not p.open) * s.slices
 
 
 def waves(p: Problem, s: Schedule, gpu: Gpu) -> int:
@@ -108,8 +110,28 @@ def waves(p: Problem, s: Schedule, gpu: Gpu) -> int:
 
 def rounds(p: Problem, s: Schedule, gpu: Gpu) -> float:
     """The same, or what it is in the mean where data say how many tiles there are, about so many."""
-    known = not p.scattered or s.rest != WITHOUT_REST
-    return waves(p, s, gpu) if known else tiles(p, s) / workers(s, gpu) + 1 / 2
+    if not p.scattered or s.rest != WITHOUT_REST:
+        return waves(p, s, gpu)
+    there = workers(s, gpu)
+    of_one = tiles(p, s) / p.batch
+    spread = min(of_one * deviation(p) / there, 1 / 2) if p.missing else 1 / 2
+    middle = tiles(p, s) / there
+    return (_begun(middle + spread) - _begun(max(middle - spread, 0.0))) / (2 * spread)
+
+
+def deviation(p: Problem) -> float:
+    """By how many matrices there may be more, or fewer, than are expected where data say how many have rows.
+
+    Of each group half of its last one is missing in the mean, so twice as many as are missing are last ones.
+    What is missing of each differs, so the sum does by about the root of their number.
+    """
+    return SPREAD * sqrt(2 * p.batch * p.missing)
+
+
+def _begun(x: float) -> float:
+    """∫⌈t⌉dt from 0 to x."""
+    whole = floor(x)
+    return whole * (whole + 1) / 2 + (x - whole) * (whole + 1)
 
 
 def workers(s: Schedule, gpu: Gpu) -> int:
@@ -222,8 +244,8 @@ def l2_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     asked = sum(part * requests(p, s, index) for index, part in enumerate(parts))
     line = max(REQUEST, busy(p, s, gpu) * LINE / gpu.l2_rate)
     cycles = depth(p, s) * max(moved / port(p, s, gpu), line * asked)
-    # where each matrix is one tile, data say their order, too
-    ordered = s.raster_matrices > 1 or s.tiles(p.m, p.n) == s.cluster
+    # where each matrix is not larger than a tile can be, data say their order, too
+    ordered = s.raster_matrices > 1 or s.tiles(p.m, p.n, not p.open) == s.cluster or p.n <= WIDEST_TILE
     return cycles * (1 if not p.scattered else IN_ORDER if ordered else CHOSEN)
 
 
@@ -322,7 +344,7 @@ def interrupted(p: Problem, s: Schedule, gpu: Gpu, tile: float) -> float:
 
 def unmatched(p: Problem, s: Schedule) -> float:
     """Of a tile's time: how much longer both blocks of a cluster take where one has no part of the result."""
-    behind = s.tiles(p.m, p.n) > ceil(p.m / s.block[0]) * ceil(p.n / s.block[1])
+    behind = s.tiles(p.m, p.n, not p.open) > ceil(p.m / s.block[0]) * ceil(p.n / s.block[1])
     alone = s.cluster == 2 and behind and not s.persistent_blocks
     return UNMATCHED * min(1, SMALL / (s.block[0] * s.block[1])) if alone else 0.0
 
@@ -411,10 +433,12 @@ def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     if s.rest == WITHOUT_REST:
         return of_kernel(p, s, gpu)
     first = of_kernel(_first(p, s), s, gpu)
-    # where fewer are expected, there may be one all the same
-    left = replace(p, batch=max(p.batch - s.rest[0], 1), input_bytes=0)
+    # where fewer are expected, there may be one all the same; those behind share operands as the others do
+    count = max(p.batch - s.rest[0], 1)
+    left = replace(p, batch=count, input_bytes=p.input_bytes * count // p.batch)
     rest = of_kernel(left, finer(s, p.operand_bytes, p.along_k), gpu)
-    return replace(first, cycles=first.cycles + rest.cycles + EMPTY, tiles=first.tiles + rest.tiles)
+    second = rest.cycles + EMPTY - gpu.fill  # which both have in them
+    return replace(first, cycles=first.cycles + second, tiles=first.tiles + rest.tiles)
 
 
 def _first(p: Problem, s: Schedule) -> Problem:
@@ -443,7 +467,7 @@ def of_kernel(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     if count == 1:
         tile += CLUSTER_STEP * depth(p, s) / s.block[2] if s.cluster > 1 else 0
         tile += APART * apart(p, s) * parts["l2"]
-    tile += interrupted(p, s, gpu, tile) if count > 1 else 0
+    tile += interrupted(p, s, gpu, tile)
     tile *= 1 if s.uses_wgmma else WARPS
     tile += computed_cycles(p, s, gpu) + beside_cycles(p, s, gpu)
     tile += MEETING if s.split_cluster > 1 else 0

@@ -118,31 +118,57 @@ FEW = 3  # products with the same matrix: of more, other products are between th
 LARGE, LARGEST = 3, 4  # times as many elements have the others, and those in raster order
 SLOW = 1.3  # times the cost of the best
 AHEAD = (0, 1)  # slots for the tiles of matrices that only the epilogue reads
+FULL_WAVES = range(1, 6)  # waves of tiles, of which the narrowest tiles that fill them are tried
 PARTS = (1, 2, 3, 4, 5)  # fragments that a warpgroup's part has in a row
 NARROWEST = 48  # columns of one of several: narrower ones wait for shared memory
+PANEL = 64  # columns, of 16 bits: shorter rows of operands across k are parts of lines of the cache
+ROWS_AT_ONCE, SECTOR = 8, 32  # of a fragment that lanes store by an instruction; bytes of a part of a line
 
 
 def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
-    """By warpgroups, fed by another one; also with operands swapped, where nothing is read beside them."""
+    """By warpgroups, fed by another one; also with operands swapped."""
     p = p.in_bulk
     if p.turned:
         yield from warpgroups_of(p.seen_by(Schedule(swap_operands=True)), gpu)
         return
     yield from warpgroups_of(p, gpu)
-    if p.added_bytes == 0 and p.batch * p.products == 1 and p.result_bytes == 2 and not p.row_work:
-        yield from warpgroups_of(p.seen_by(Schedule(swap_operands=True)), gpu)
+    swapped = p.seen_by(Schedule(swap_operands=True))
+    if turned_in_bulk(p):
+        yield from warpgroups_of(swapped, gpu)
+    elif turned_by_lanes(p):
+        yield from (s for s in warpgroups_of(swapped, gpu) if s.block[1] % PANEL)
+
+
+def turned_in_bulk(p: Problem) -> bool:
+    """Whether the transposed result may be computed: one product in 16 bits, which bulk stores turn."""
+    return p.batch * p.products == 1 and p.result_bytes == 2 and not p.beside and not p.row_work
+
+
+def turned_by_lanes(p: Problem) -> bool:
+    """Whether it may be for tiles whose columns the other order does not have, or has in short rows.
+
+    Where only the second operand lies across k, it has panels; as the first one, it leaves any multiple of 8
+    to the other. Lanes store 32-bit numbers turned as quickly.
+    """
+    alone = p.batch * p.products == 1 and not p.row_work
+    return alone and p.result_bytes > 2 and whole_sectors(p) and p.along_k == (True, False)
+
+
+def whole_sectors(p: Problem) -> bool:
+    """Whether the eight lanes of a fragment that have neighbours in a column move whole sectors, turned."""
+    return all(size * ROWS_AT_ONCE >= SECTOR for size in (p.result_bytes, *p.beside))
 
 
 def warpgroups_of(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
     """The same with operands in the order in which the problem has them."""
     for s in shapes(p, gpu, stores(p)):
-        tiles, sliced = p.batch * s.tiles(p.m, p.n), slices(p, s.block[1], gpu)
+        tiles, sliced = p.batch * s.tiles(p.m, p.n, not p.open), slices(p, s.block[1], gpu)
         shared = s.epilogue == "shared"
         if s.ping_pong > 1 and (shared or tiles <= gpu.multiprocessors):
             continue
         for group, cluster in orders(p, s, clusters=sliced == [1] and (p.batch == 1 or p.scattered)):
             there = gpu.in_clusters(cluster)
-            count = p.batch * changed(s, raster_group=group, cluster=cluster).tiles(p.m, p.n)
+            count = p.batch * changed(s, raster_group=group, cluster=cluster).tiles(p.m, p.n, not p.open)
             many = count > there and not shared
             if p.batch > 1 and cluster > 1 and not many:
                 continue  # matrices are a dimension of the grid that is in no cluster
@@ -169,7 +195,11 @@ def promotion(p: Problem, s: Schedule, gpu: Gpu) -> int:
 
 def whole_waves(p: Problem, s: Schedule) -> Iterator[Schedule]:
     """Where data say how many matrices there are: those behind as many as fill waves, by finer tiles."""
-    of_one, there, times = s.tiles(p.m, p.n), s.persistent_blocks, s.block[0] * s.block[1] / (p.m * FINER)
+    of_one, there, times = (
+        s.tiles(p.m, p.n, not p.open),
+        s.persistent_blocks,
+        s.block[0] * s.block[1] / (p.m * FINER),
+    )
     about = p.batch * of_one // there
     for waves in (about, about + 1):
         count = waves * there // of_one
@@ -192,7 +222,7 @@ def sharing_sums(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
     p = p.in_bulk
     for blocks in SHARING if p.batch * p.products == 1 else ():
         for s in shapes(p, gpu, ("shared",), blocks):
-            few = s.tiles(p.m, p.n) * blocks <= gpu.in_clusters(blocks)
+            few = s.tiles(p.m, p.n, not p.open) * blocks <= gpu.in_clusters(blocks)
             if s.ping_pong == 1 and few and p.k >= blocks * LEAST * s.block[2]:
                 steps = ceil(p.k / (blocks * s.block[2]))
                 group = largest_group(ceil(p.m / s.block[0]))
@@ -224,7 +254,11 @@ def orders(p: Problem, s: Schedule, clusters: bool) -> Iterator[tuple[int, int]]
 def shapes(p: Problem, gpu: Gpu, epilogues: Sequence[str], split_cluster: int = 1) -> Iterator[Schedule]:
     """Tiles of some widths, those that divide n among them; how results are stored; the stages that fit."""
     widths = {n for n in range(24, 257, 8) if p.n % n == 0} | {n for n in WIDTHS if n <= p.n + 31}
-    for bn, (bm, wm, ping_pong) in itertools.product(sorted(widths, reverse=True), ARRANGEMENTS):
+    full = {bm: filling(p, bm, gpu) for bm, _, _ in ARRANGEMENTS} if split_cluster == 1 else {}
+    every = sorted(widths.union(*full.values()), reverse=True)
+    for bn, (bm, wm, ping_pong) in itertools.product(every, ARRANGEMENTS):
+        if bn not in widths and bn not in full[bm]:
+            continue
         slots = AHEAD if brought(p) and split_cluster == 1 else (0,)
         for parts, epilogue, depth, ahead in itertools.product(PARTS, epilogues, DEPTHS, slots):
             fragment = of_warpgroups(bn // parts, p)
@@ -237,6 +271,18 @@ def shapes(p: Problem, gpu: Gpu, epilogues: Sequence[str], split_cluster: int = 
                     stages = deepest(s, p, gpu)
                     if depth == DEPTHS[0] or stages >= STAGES:
                         yield changed(s, stages=stages)
+
+
+def filling(p: Problem, rows: int, gpu: Gpu) -> set[int]:
+    """The narrowest tiles of so many rows of which a few waves have enough, where these are multiples of 8.
+
+    Of wider ones, some multiprocessors have none in the last wave; of narrower ones there is a wave more.
+    """
+    if p.batch > 1 or p.open:
+        return set()
+    across = (waves * gpu.multiprocessors // ceil(p.m / rows) for waves in FULL_WAVES)
+    narrowest = (8 * ceil(p.n / (8 * count)) for count in across if count)
+    return {n for n in narrowest if NARROWEST <= n <= WIDTHS[-1]}
 
 
 def brought(p: Problem) -> bool:
@@ -253,7 +299,7 @@ def sensible(s: Schedule, p: Problem) -> bool:
     """Whether a tile is not known to be bad: the cost does not show all that the compiler makes of it."""
     bn, width = s.block[1], s.fragment[1]
     bulk = p.result_row * p.result_bytes % WIDEST == 0  # whether bulk stores take the rows of the result
-    direct = (p.result_bytes != 2 or not bulk) and (not p.swapped or p.turned)
+    direct = (p.result_bytes != 2 or not bulk) and (not p.swapped or p.turned or whole_sectors(p))
     if width < min(bn, NARROWEST) or not {"bulk": bulk, "direct": direct}.get(s.epilogue, True):
         return False
     if s.ahead and not all(pattern(bn * size) for size in p.beside):

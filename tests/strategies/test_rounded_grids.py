@@ -44,6 +44,24 @@ def test_any_group_and_any_cluster_give_the_product(case: int) -> None:
     assert np.array_equal(compiled_(A, B), (A.astype(np.float64) @ B).astype(np.float16)), said
 
 
+@pytest.mark.parametrize(
+    ("rows", "group", "cluster", "persistent"), [(7, 3, 1, 0), (5, 16, 1, 2), (9, 4, 2, 4)]
+)
+def test_the_last_group_of_raster_order_has_the_rows_that_are_left(
+    rows: int, group: int, cluster: int, persistent: int
+) -> None:
+    """No tile is behind the end, but for one that completes a cluster, and blocks of a cluster share B."""
+    m, n = 64 * rows - 3, 136
+    compiled_ = compiled({"m": m, "n": n, "k": 40}, group, cluster, persistent)
+    numbers = np.random.default_rng(SEED)
+    A, B = (numbers.integers(-3, 4, shape).astype(np.float16) for shape in ((m, 40), (40, n)))
+    assert np.array_equal(compiled_(A, B), (A.astype(np.float64) @ B).astype(np.float16))
+    tiles = -(-rows // cluster) * 3
+    loop, grid = f"_x < {tiles};", compiled_.program.kernels[0].launch.grid[0]
+    assert loop in compiled_.source if persistent else grid == tiles
+    assert ("B_map_part" in compiled_.source) == (cluster > 1)
+
+
 @pytest.mark.parametrize(("group", "shared"), [(1, "A"), (2, "B")])
 def test_the_operand_that_blocks_share_is_sent_to_both(group: int, shared: str) -> None:
     """Neighbours in a row of tiles have rows of A in common, those in a column have columns of B."""

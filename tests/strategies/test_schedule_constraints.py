@@ -180,12 +180,18 @@ def test_tiles_may_stick_out_of_the_result() -> None:
 
 
 def test_groups_and_clusters_need_not_divide() -> None:
-    """Of 6 × 1 tiles a group of 8 rows, of 7 × 3 two at a time: sizes are rounded up to whole ones."""
+    """Of 6 × 1 tiles a group of 8 rows, of 7 × 3 two at a time: sizes are rounded up to whole clusters.
+
+    To whole groups, too, where rows are not known, or if those of a cluster are in two groups.
+    """
     check_sizes(wide(raster_group=8), {"m": 768, "n": 256, "k": 64})
     assert wide(raster_group=8).whole == (8 * 128, 256, 64)
     for cluster in (2, 4):
         assert wide(raster_group=1, cluster=cluster).whole == (128, 256 * cluster, 64)
         assert wide(raster_group=7, cluster=cluster).whole == (7 * cluster * 128, 256, 64)
+    assert wide(raster_group=8).whole_of(768) == (128, 256, 64)
+    assert wide(raster_group=8, cluster=4).whole_of(768) == (4 * 128, 256, 64)
+    assert wide(raster_group=7, cluster=2).whole_of(768) == (14 * 128, 256, 64)
     assert wide(raster_group=8, cluster=4).tiles(6 * 128 + 1, 2 * 256 + 1) == 8 * 3
 
 
