@@ -3,7 +3,8 @@
     python benchmarks/epilogue_parts.py [--out FOLDER] [--jobs 12] [--check] [--sizes M,N,K …] FILE
 
 A line of FILE is a schedule: `auto`, or `tensor_core block=…`. Of gelu(A·B + bias) + R, each computes the
-product alone, the product and R, gelu of the product and bias, and all of it. Results are compared with f64.
+product alone, the product and R, gelu of the product and bias, all of it, and the product in f32. Results are
+compared with f64.
 With `--check` kernels are compiled, for `sm_90a`, and nothing runs.
 """
 
@@ -39,6 +40,9 @@ def geluTanh(x: f32): f32 = 0.5 * x * (1 + tanh(0.7978845608 * (x + 0.044715 * x
 def alone(m: Nat, n: Nat, k: Nat)(A: m.k.f16, B: k.n.f16, bias: n.f16, R: m.n.f16): m.n.f16 =
   multiplied(A, B) |> map(map(x => f16(x)))
 
+def wide(m: Nat, n: Nat, k: Nat)(A: m.k.f16, B: k.n.f16, bias: n.f16, R: m.n.f16): m.n.f32 =
+  multiplied(A, B)
+
 def residual(m: Nat, n: Nat, k: Nat)(A: m.k.f16, B: k.n.f16, bias: n.f16, R: m.n.f16): m.n.f16 =
   zip(multiplied(A, B))(R) |> map((row, added) => zip(row)(added) |> map((x, r) => f16(x + f32(r))))
 
@@ -49,7 +53,7 @@ def both(m: Nat, n: Nat, k: Nat)(A: m.k.f16, B: k.n.f16, bias: n.f16, R: m.n.f16
   zip(multiplied(A, B))(R) |> map((row, added) =>
     zip(row)(zip(bias)(added)) |> map((x, (b, r)) => f16(geluTanh(x + f32(b)) + f32(r))))
 """
-PARTS = ("alone", "residual", "gelu", "both")
+PARTS = ("alone", "residual", "gelu", "both", "wide")
 WIDEST = 2e-2  # of the largest element: results are rounded to f16
 
 
@@ -86,13 +90,14 @@ def measured(torch: Any, at: tuple[int, ...], kernels: dict[tuple[str, str], Hos
 
     sets = max(2, min(CALLS, int(OPERANDS / (2 * (m * k + k * n + m * n)))))
     operands = [(matrix(m, k), matrix(k, n), matrix(n), matrix(m, n)) for _ in range(sets)]
-    out = torch.empty(m, n, device="cuda", dtype=torch.float16)
+    results = {False: torch.float16, True: torch.float32}
+    outs = {wide: torch.empty(m, n, device="cuda", dtype=dtype) for wide, dtype in results.items()}
     graphs = {}
     for (schedule, name), program in kernels.items():
         if isinstance(program, str):
             print(f"refused: {name} by {schedule}: {program}")
             continue
-        kernel = codegen.compile(program, backend="cuda")
+        kernel, out = codegen.compile(program, backend="cuda"), outs[name == "wide"]
         out.fill_(float("nan"))
         kernel(*operands[0], out=out)
         wanted = formula(torch, name, operands[0])
@@ -101,7 +106,13 @@ def measured(torch: Any, at: tuple[int, ...], kernels: dict[tuple[str, str], Hos
             raise SystemExit(f"{name} by {schedule} is wrong at {at}: {error}")
         graphs[f"{schedule}|{name}"] = graph_of(torch, partial(run, kernel, operands, out))
     found = times(torch, graphs)
-    lines = ["", f"## {m} {n} {k}, µs", "", f"| {' | '.join(PARTS)} | schedule |", "| ---: " * 4 + "| --- |"]
+    lines = [
+        "",
+        f"## {m} {n} {k}, µs",
+        "",
+        f"| {' | '.join(PARTS)} | schedule |",
+        "| ---: " * len(PARTS) + "| --- |",
+    ]
     for schedule in dict.fromkeys(schedule for schedule, _ in kernels):
         cells = [found.get(f"{schedule}|{name}") for name in PARTS]
         shown = " | ".join("–" if cell is None else f"{cell:.2f}" for cell in cells)
