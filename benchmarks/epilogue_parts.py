@@ -92,7 +92,7 @@ def measured(torch: Any, at: tuple[int, ...], kernels: dict[tuple[str, str], Hos
     operands = [(matrix(m, k), matrix(k, n), matrix(n), matrix(m, n)) for _ in range(sets)]
     results = {False: torch.float16, True: torch.float32}
     outs = {wide: torch.empty(m, n, device="cuda", dtype=dtype) for wide, dtype in results.items()}
-    graphs = {}
+    graphs, kernels_of_graphs = {}, []
     for (schedule, name), program in kernels.items():
         if isinstance(program, str):
             print(f"refused: {name} by {schedule}: {program}")
@@ -104,6 +104,7 @@ def measured(torch: Any, at: tuple[int, ...], kernels: dict[tuple[str, str], Hos
         error = ((out.double() - wanted).abs().max() / wanted.abs().max()).item()
         if not error < WIDEST:
             raise SystemExit(f"{name} by {schedule} is wrong at {at}: {error}")
+        kernels_of_graphs.append(kernel)
         graphs[f"{schedule}|{name}"] = graph_of(torch, partial(run, kernel, operands, out))
     found = times(torch, graphs)
     lines = [

@@ -55,7 +55,7 @@ def _of_consumers(command: i.Command, facts: Facts, threads: tuple[str, ...]) ->
 
 
 @dataclass(frozen=True)
-class _Elements:
+class Elements:
     """Loops, outermost first, and conditions, around one assignment to an element in memory."""
 
     around: tuple[i.For | i.When, ...]
@@ -94,33 +94,10 @@ class _Grouping:
     names: Names
 
     def go(self, command: i.Command) -> i.Command:
-        found = self._elements(command) if isinstance(command, i.For) else None
+        found = elements_of(command, self.memory) if isinstance(command, i.For) else None
         if not isinstance(command, i.For) or found is None:
             return i.with_inner(command, tuple(map(self.go, i.inner(command))))
-        return self._grouped(command, found.each * max(len(self._reads(found)), 1))
-
-    def _elements(self, command: i.Command) -> _Elements | None:
-        """What a command does with elements of memory one by one; None where it does anything else."""
-        around: list[i.For | i.When] = []
-        while isinstance(command, i.For | i.When):
-            if isinstance(command, i.For) and not _is_unrolled(command):
-                return None
-            around.append(command)
-            command = command.body
-        if not isinstance(command, i.Assign) or not isinstance(command.target, i.Access):
-            return None
-        found, value = _Elements(tuple(around), command, command.target), command.value
-        reads = list(i.accesses(value))
-        of_memory = {access.buffer for access in reads} <= self.memory - {found.target.buffer}
-        scalars = all(isinstance(each.type, Scalar) for each in (found.target, *reads))
-        worth = bool(reads) and found.target.buffer in self.memory and scalars and of_memory
-        return found if worth and is_defined(value) else None
-
-    def _reads(self, found: _Elements) -> list[i.Access]:
-        """What each element is computed from, whatever data say, and is another one for each of them."""
-        own = {loop.index for loop in found.loops}
-        reads = dict.fromkeys(_certain(found.assigned.value))
-        return [each for each in reads if any(not own.isdisjoint(index.variables) for index in each.indices)]
+        return self._grouped(command, found.each * max(len(varying_reads(found)), 1))
 
     def _grouped(self, loop: i.For, each: int) -> i.Command:
         """Groups of as many iterations as there are registers for, and a smaller one behind them."""
@@ -139,14 +116,14 @@ class _Grouping:
         return i.sequence(*parts)
 
     def _group(self, loop: i.For) -> i.Command:
-        found = self._elements(loop)
+        found = elements_of(loop, self.memory)
         if found is None:
             return loop
         place = tuple(variable(each.index) for each in found.loops)
         origin, target = found.assigned.origin, found.target
         reads = {
             access: i.Access(self.names.fresh(derived(access.buffer, "read")), place, access.type)
-            for access in self._reads(found)
+            for access in varying_reads(found)
         }
 
         def read(access: i.Access) -> i.Expression:
@@ -169,6 +146,31 @@ class _Grouping:
                 type_ = Array(each.count, type_)
             whole = i.New(Space.LOCAL, register.buffer, type_, whole, origin)
         return whole
+
+
+def elements_of(command: i.Command, memory: frozenset[str]) -> Elements | None:
+    """What a command does with elements of memory one by one; None where it does anything else."""
+    around: list[i.For | i.When] = []
+    while isinstance(command, i.For | i.When):
+        if isinstance(command, i.For) and not _is_unrolled(command):
+            return None
+        around.append(command)
+        command = command.body
+    if not isinstance(command, i.Assign) or not isinstance(command.target, i.Access):
+        return None
+    found, value = Elements(tuple(around), command, command.target), command.value
+    reads = list(i.accesses(value))
+    of_memory = {access.buffer for access in reads} <= memory - {found.target.buffer}
+    scalars = all(isinstance(each.type, Scalar) for each in (found.target, *reads))
+    worth = bool(reads) and found.target.buffer in memory and scalars and of_memory
+    return found if worth and is_defined(value) else None
+
+
+def varying_reads(found: Elements) -> list[i.Access]:
+    """What each element is computed from, whatever data say, and is another one for each of them."""
+    own = {loop.index for loop in found.loops}
+    reads = dict.fromkeys(_certain(found.assigned.value))
+    return [each for each in reads if any(not own.isdisjoint(index.variables) for index in each.indices)]
 
 
 def _group_size(total: int, most: int) -> int:

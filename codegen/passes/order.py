@@ -27,6 +27,7 @@ from codegen.passes.linearise import linearise
 from codegen.passes.multicast import multicast
 from codegen.passes.only_needed import only_needed
 from codegen.passes.overlap import registers_left
+from codegen.passes.prefetches import prefetches
 from codegen.passes.rings import hoist_ring_setup
 from codegen.passes.roles import split_roles
 from codegen.passes.split_guards import split_guards
@@ -247,6 +248,15 @@ INDICES = (
         "A loop whose index is divided is split into two, whose indices are the quotient and remainder.",
         _with_launch(split_loops),
         {"linearise": "it removes the divisions that simplification can remove"},
+    ),
+    Pass(
+        "prefetches",
+        "What an epilogue reads element by element is brought into the L2 cache before the first product.",
+        _with_launch(prefetches),
+        {
+            "split loops": "elements are read where its loops say",
+            "workers": "addresses are those of a thread",
+        },
     ),
     Pass(
         "grouped reads",

@@ -174,9 +174,12 @@ def whole_waves(p: Problem, s: Schedule) -> Iterator[Schedule]:
 
 
 def stores(p: Problem) -> Sequence[str]:
-    """How results may be stored, the quickest last; bulk stores put no rows where data say."""
+    """How results may be stored, the quickest last; bulk stores put no rows where data say.
+
+    Rows that bulk stores do not take: by all threads, with what is read beside them, or by each warpgroup.
+    """
     if p.by_elements:
-        return ("direct", "shared")
+        return ("direct", "shared") if p.beside else ("direct", "shared", "rows")
     return ("direct", "rows" if p.scattered else "bulk")
 
 
