@@ -62,7 +62,7 @@ CHOSEN, IN_ORDER = 1.6, 1.15
 TENSOR_CORES = 4  # of a multiprocessor
 # cycles of a multiprocessor for each 16-bit result that is stored by itself: by the threads of a warp next to
 # each other in a row, or by the lanes that have it in a fragment; measured
-BY_ROWS, BY_LANES = 0.5, 1.4
+BY_ROWS, BY_LANES = 0.15, 1.4
 LANES = 128  # of a multiprocessor, each with an operation a cycle
 ALONE = 0.80  # of the rate of tensor cores, for one warpgroup that multiplies without another beside it
 
@@ -296,7 +296,7 @@ def epilogue_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     computed = p.work / LANES if s.split_k == 1 else 0
     stored = size * sector / port(p, s, gpu)
     if p.by_elements and s.split_k == 1:
-        stored += BY_ROWS if s.epilogue == "shared" else BY_LANES
+        stored += BY_LANES if s.epilogue == "direct" else BY_ROWS
     finished = (computed + read + stored) / s.split_cluster
     return gpu.latency + s.block[0] * s.block[1] * (finished + 2 * each / gpu.shared_rate + exchanged(s, gpu))
 
