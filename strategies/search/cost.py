@@ -60,9 +60,9 @@ ROUNDED = 1e-9  # more than roundings change of a cost
 # times as long, where data choose the matrices of tiles: one by one, and several in raster order; measured
 CHOSEN, IN_ORDER = 1.6, 1.15
 TENSOR_CORES = 4  # of a multiprocessor
-# cycles of a multiprocessor for each 16-bit result that is stored by itself: by the threads of a warp next to
-# each other in a row, or by the lanes that have it in a fragment; measured
-BY_ROWS, BY_LANES = 0.15, 1.4
+# cycles of a multiprocessor for each result that is stored by itself: by the threads of a warp next to each
+# other in a row, or by the lanes that have it in a fragment; measured
+BY_ROWS, BY_LANES = 0.15, 1.0
 LANES = 128  # of a multiprocessor, each with an operation a cycle
 ALONE = 0.80  # of the rate of tensor cores, for one warpgroup that multiplies without another beside it
 

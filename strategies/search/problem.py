@@ -120,8 +120,10 @@ class Problem(Remembers):
 
     @property
     def by_elements(self) -> bool:
-        """Whether 16-bit results are stored one by one: rows of an odd number do not start at whole words."""
-        return self.result_bytes == 2 and self.result_row % 2 == 1
+        """Whether results are stored one by one: in rows of an odd number, pairs of them do not lie at their
+        multiples.
+        """
+        return self.result_bytes in (2, 4) and self.result_row % 2 == 1
 
     @property
     def in_order(self) -> bool:
