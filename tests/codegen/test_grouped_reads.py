@@ -88,7 +88,9 @@ def test_nothing_is_asked_for_whose_address_is_not_known_yet() -> None:
 
 def test_a_line_outside_of_an_array_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     prefetch = prefetches._prefetch
-    monkeypatch.setattr(prefetches, "_prefetch", lambda *given: prefetch(*given[:3], ()))
+    monkeypatch.setattr(
+        prefetches, "_prefetch", lambda place, name, count, _: prefetch(place, name, count, ())
+    )
     text = masked(65, 99)
     with pytest.raises(EmulationError):
         agrees(text, derived(text, **TILE))
