@@ -28,9 +28,10 @@ from codegen.host.parameters import (
 )
 from codegen.host.program import HostCall, HostProgram, Launching, Placed, alone
 from codegen.ir.identifiers import shown
+from codegen.ir.imperative import Function
 from codegen.ir.kernel import Kernel
 from codegen.ir.tensor_maps import TensorBuffer
-from codegen.passes.overlap import starts_next_at_once
+from codegen.passes.overlap import buffers, starts_next_at_once, waits_at_its_end
 from rise.errors import LaunchError, UsageError
 from rise.progress import stepwise
 
@@ -103,25 +104,32 @@ def run_emulated(call: HostCall, outputs: Sequence[Any], inputs: Sequence[Part],
     memory |= {name: np.int64(number) for name, number in call.numbers.items()}
     unwritten = {v.name for v in call.outputs} | {p.name for p in call.temporaries}
     launches = stepwise("kernel", call.launches, len(call.launches))
-    ready: set[str] = set()
+    front: Function | None = None
     for number, launching in enumerate(launches if len(call.launches) > 1 else call.launches):
         memory |= {p.name: _placed(p, workspace) for p in call.temporaries if p.temporary.first == number}
         written = {v.name for v in launching.kernel.function.outputs}
         if not launching.is_empty:
-            _emulate(launching, memory, unwritten, ready, seed)
-            ready = memory.keys() - written if starts_next_at_once(launching.kernel.function) else set()
+            function = launching.kernel.function
+            beside = front is not None and (starts_next_at_once(front) or waits_at_its_end(function))
+            _emulate(launching, memory, unwritten, front if beside else None, seed)
+            front = function
         unwritten -= written
 
 
 def _emulate(
-    launching: Launching, memory: Mapping[str, Any], unwritten: set[str], ready: set[str], seed: int
+    launching: Launching, memory: Mapping[str, Any], unwritten: set[str], front: Function | None, seed: int
 ) -> None:
+    """Runs a kernel, beside the one in front if that is given."""
     from codegen.emulation import emulator
+
+    ready = memory.keys() - {v.name for v in front.outputs} if front is not None else set()
+    late = front is not None and waits_at_its_end(launching.kernel.function)
+    unused = memory.keys() - buffers(front) if front is not None and late else set()
 
     def argument(name: str) -> emulator.Argument:
         value = memory[name]
         if isinstance(value, np.ndarray):
-            return emulator.Buffer(shown(name), value, name not in unwritten, name in ready)
+            return emulator.Buffer(shown(name), value, name not in unwritten, name in ready, name in unused)
         return emulator.Scalar(shown(name), _number(value))
 
     kernel, launch = launching.kernel, launching.launch

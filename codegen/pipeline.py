@@ -18,7 +18,7 @@ from codegen.lower.resolve import resolve, several_kernels
 from codegen.lower.translate import RESULT, Translator
 from codegen.passes import verify
 from codegen.passes.order import INDICES, STRUCTURE, Pass
-from codegen.passes.overlap import overlapping
+from codegen.passes.overlap import outliving, overlapping
 from codegen.passes.split_kernels import kernels
 from rise.check.symbolic import OpenProgram, RuntimeSize
 from rise.errors import RiseError, TranslationError
@@ -153,7 +153,8 @@ def _assembled(program: OpenProgram) -> HostProgram:
     inputs = tuple((n, over_sizes(t, back)) for n, t in names)
     output = over_sizes(result_of(given.program), back)
     made: list[Kernel] = []
-    for part in overlapping(parts.functions):
+    functions = overlapping(parts.functions)
+    for part in functions:
         whole = len(parts.functions) == 1
         kernel = Kernel(
             name=part.name,
@@ -175,7 +176,7 @@ def _assembled(program: OpenProgram) -> HostProgram:
         resolved.outputs,
         tuple(v for v in resolved.inputs if v.name not in numbers),
         tuple(made),
-        parts.temporaries,
+        outliving(parts.temporaries, functions),
         given.sizes,
         constraints,
     )

@@ -14,7 +14,8 @@ from rewrites.elements import NotPointwise, mapped, members, names, put, zipped
 from rewrites.folds import factors, is_float, is_zero, operation, operator_name, unconverted
 from rewrites.match import project
 from rewrites.pointwise import in_form, pointwise
-from rewrites.result import Failure
+from rewrites.prologue import PROLOGUE, PROLOGUE_SAME
+from rewrites.result import Failure, Success
 from rewrites.rounding import PRODUCT_ROWS, ROUND_UP_SUMS, missing
 from rewrites.rule import computed
 from rewrites.rule import library_rule as rule
@@ -124,6 +125,7 @@ def _crosswise() -> str:
 )
 def PRODUCT_BESIDE_PRODUCT(term: Expr, n: Nat) -> Expr | str:  # noqa: N802  # a rule, named as the others
     form = pointwise(term)
+    form = replace(form, leaves={leaf: _of_operands(array) for leaf, array in form.leaves.items()})
     found = {leaf: part for leaf, array in form.leaves.items() if (part := _product(array)) is not None}
     sums = [(sum_, x, y) for sum_, x, y in _sums(form.element) if x in found and y in found]
     beside = _Beside(found, [(x, y) for _, x, y in sums])
@@ -141,6 +143,14 @@ def PRODUCT_BESIDE_PRODUCT(term: Expr, n: Nat) -> Expr | str:  # noqa: N802  # a
             else:
                 reason = one
     return in_form(replace(form, element=element, leaves={**joined, **left})) if joined else reason
+
+
+def _of_operands(array: Expr) -> Expr:
+    """A product of what its operands are computed as, which another function may have taken in."""
+    for rule_ in (PROLOGUE, PROLOGUE_SAME):
+        if isinstance(separate := rule_(array), Success):
+            return separate.term
+    return array
 
 
 def _sums(element: Expr) -> Iterator[tuple[Expr, Identifier, Identifier]]:

@@ -41,6 +41,7 @@ from strategies.default import default, lowered_by, most_levels
 from strategies.evaluation import bound as named_value
 from strategies.evaluation import bytes_of, has_array, has_levels, is_expression
 from strategies.kernels import each_kernel
+from strategies.matmul.alignment import computed_in_copies
 from strategies.matmul.beside import stored_together
 from strategies.matmul.columns import scales_outside
 from strategies.matmul.kernels import has_product
@@ -310,7 +311,10 @@ class _Kernels:
 
     def _summed(self, term: Expr, closed: Expr) -> Result:
         """Differences of products as sums, where the kernel that negates an operand pays."""
-        cut = seq(differences_stored, GLOBAL_FIRST)(term)
+        added = seq(differences_stored, computed_in_copies)(term)
+        cut = seq(lambda _: added, GLOBAL_FIRST)(term)
+        if isinstance(added, Success) and not isinstance(cut, Success):
+            return self._added(term, closed, added)
         named = named_value(cut.term) if isinstance(cut, Success) else None
         if named is not None:
             stored, rest = named
@@ -318,6 +322,15 @@ class _Kernels:
             if pays(self.search, closed, last, bytes_of(stored.type) or 0):
                 return self._parts(lambda _: cut)(term)
         return Failure("differences_stored", term, "no difference of products is faster as a sum")
+
+    def _added(self, term: Expr, closed: Expr, added: Success) -> Result:
+        """A sum of products, one of whose operands is negated where it is copied."""
+        whole, bound = closed_over(added.term, self.inputs)
+        found = chosen(self.search, whole) if pays(self.search, closed, whole, 0) else ""
+        if isinstance(found, str):
+            return Failure("differences_stored", term, "no difference of products is faster as a sum")
+        self.made.append(found[0])
+        return seq(lambda _: added, lambda _: self._of_closed(found[1], bound))(term)
 
     def _memory_bound(self, term: Expr, closed: Expr, bound: int) -> Result:
         if is_pair_of_kernels(term):

@@ -107,6 +107,10 @@ def _view(name: str, parts: list[Known]) -> Known:
             return array
         case "padCst" | "prefix" | "prefixes", [_, array]:
             return array
+        case "concat", [Contiguity(dimensions) as first, Contiguity(others) as second] if (
+            dimensions == others
+        ):
+            return replace(first, computed=first.computed or second.computed)
         case "concat", [first, second] if first == second:
             return first
         case _:

@@ -265,6 +265,8 @@ class Printer:
                 self.line("fence_barrier_init();")
             case i.PrefetchMap(name):
                 self.line(f"prefetch_map({name});")
+            case i.Prefetch(value):
+                self.line(f"prefetch_line(&{self.expression(value)});")
             case i.AwaitPreviousGrid():
                 self.line("await_previous_grid();")
             case i.StartNextGrid():

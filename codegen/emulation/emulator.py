@@ -65,7 +65,7 @@ MOST_STEPS, LIMIT = 2**22, 2**63 - 1  # the default limit, and the largest one p
 ENDLESS, INTERRUPTED = 13, 99  # in `emulation/report.hpp`
 
 MOST_BLOCKS = 2**28  # as in `emulation/launch.hpp`
-INITIALISED, WRITABLE, READY = 1, 2, 4  # flags of an argument
+INITIALISED, WRITABLE, READY, UNUSED = 1, 2, 4, 8  # flags of an argument
 WHOLE_NUMBER, FRACTION = -1, -2  # the "length" of a number
 TENSOR_MAP = -3  # the "length" of an array with a tensor map
 
@@ -77,12 +77,14 @@ class Buffer:
     name:        its name in messages
     initialised: False if the kernel has to write an element before it reads it
     ready:       whether the kernel may read it before the kernel in front of it has ended
+    unused:      whether it may write it before that, too
     """
 
     name: str
     array: NDArray[np.generic]
     initialised: bool = True
     ready: bool = False
+    unused: bool = False
 
 
 @dataclass(frozen=True)
@@ -342,6 +344,7 @@ def _array(buffer: Buffer) -> _Argument:
     if not array.flags.c_contiguous or not array.dtype.isnative:
         raise EmulationError("R0901", f"{buffer.name} is not a C-contiguous array in native byte order")
     flags = INITIALISED * buffer.initialised | WRITABLE * array.flags.writeable | READY * buffer.ready
+    flags |= UNUSED * buffer.unused
     return _Argument(buffer.name.encode(), array.ctypes.data, array.size, _type_number(buffer), flags)
 
 

@@ -55,6 +55,12 @@ RISE_CODE void named_barrier(int number, int threads, RISE_LINE) {
 }
 RISE_CODE void prefetch_map(const TensorMap&) {}
 
+// An element outside of its array is noticed as if it were read.
+template <class Source>
+static inline void prefetch_line(const Source& source, int line = __builtin_LINE()) {
+  rise_emulation::element(source, 0, line).read();
+}
+
 // The line of a call; a type of its own, so that it is not taken for a coordinate.
 struct CallLine {
   int number;

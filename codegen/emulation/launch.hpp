@@ -33,6 +33,7 @@ struct Launch {
 constexpr int flag_initialised = 1;
 constexpr int flag_writable = 2;
 constexpr int flag_ready = 4;
+constexpr int flag_unused = 8;
 constexpr int64_t whole_number = -1;
 constexpr int64_t fraction = -2;
 constexpr int64_t tensor_map = -3;  // `data` points to a description (hopper/tensor_map.hpp)
@@ -147,7 +148,8 @@ RISE_CODE void prepare_array(const Argument& argument, Memory& memory, Pages& pa
   int64_t size = argument.type % 256;
   memory = {argument.name, static_cast<char*>(argument.data),
             argument.length * size, size, (argument.flags & flag_initialised) != 0, false,
-            pages.take<Shadow>(argument.length), nullptr, (argument.flags & flag_ready) != 0};
+            pages.take<Shadow>(argument.length), nullptr, (argument.flags & flag_ready) != 0,
+            (argument.flags & flag_unused) != 0};
 }
 
 RISE_CODE void check_overlaps(const Launch& launch, const bool* written) {

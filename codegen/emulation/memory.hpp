@@ -39,6 +39,7 @@ struct Memory {
   Shadow* shadow;
   Cell* cells;  // instead of `shadow` if a watcher checks accesses (hopper/cells.hpp)
   bool ready;   // complete when the kernel starts, even if it overlaps with the kernel before it
+  bool unused;  // by the kernel before it, so that it may be written, too
 };
 
 constexpr int most_arguments = 64;

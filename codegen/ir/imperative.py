@@ -375,6 +375,14 @@ class PrefetchMap:
 
 @filled_at_once
 @dataclass(frozen=True, slots=True)
+class Prefetch:
+    """Brings the line of memory with an element, which is read later, into the L2 cache."""
+
+    value: Expression
+
+
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class AwaitPreviousGrid:
     """Waits for the results of the previous kernel of the stream, before which this one may have started."""
 
@@ -722,6 +730,7 @@ Command = (
     | BulkCopy
     | WaitBarrier
     | PrefetchMap
+    | Prefetch
     | AwaitPreviousGrid
     | StartNextGrid
     | Arrive
@@ -756,7 +765,7 @@ Command = (
 READING = (
     Operator, ForeignCall, Assign, CopyAsync, LoadFragment, LoadMatrices, StoreFragment, FillFragment,
     MmaFragment, InitBarriers, Expect, BulkCopy, WaitBarrier, Arrive, WgmmaFence, WgmmaWait, BulkStore,
-    StoreMatrices, Wgmma,
+    StoreMatrices, Wgmma, Prefetch,
 )  # fmt: skip
 
 

@@ -117,6 +117,8 @@ def _statement(command: i.Command) -> str:
             return f"arrive({show_acceptor(barrier)}{f', {blocks} blocks' if blocks > 1 else ''})"
         case i.PrefetchMap(name):
             return f"prefetchMap({name})"
+        case i.Prefetch(value):
+            return f"prefetch({show_expression(value)})"
         case i.AwaitPreviousGrid():
             return "awaitPreviousGrid"
         case i.StartNextGrid():

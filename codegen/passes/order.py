@@ -18,6 +18,7 @@ from codegen.passes.distribute import distribute
 from codegen.passes.elect_bulk_stores import elect_bulk_stores
 from codegen.passes.floats_of_indices import floats_of_indices
 from codegen.passes.fuse_fragment_loops import fuse_fragment_loops
+from codegen.passes.grouped_reads import grouped_reads
 from codegen.passes.hoist_reads import hoist_reads
 from codegen.passes.index_scalars import index_scalars
 from codegen.passes.interior import interior
@@ -27,6 +28,7 @@ from codegen.passes.multicast import multicast
 from codegen.passes.next_indices import next_indices
 from codegen.passes.only_needed import only_needed
 from codegen.passes.overlap import registers_left
+from codegen.passes.prefetches import prefetches
 from codegen.passes.rings import hoist_ring_setup
 from codegen.passes.roles import split_roles
 from codegen.passes.split_guards import split_guards
@@ -253,6 +255,21 @@ INDICES = (
         "A loop whose index is divided is split into two, whose indices are the quotient and remainder.",
         _with_launch(split_loops),
         {"linearise": "it removes the divisions that simplification can remove"},
+    ),
+    Pass(
+        "prefetches",
+        "What an epilogue reads element by element is brought into the L2 cache before the first product.",
+        _with_launch(prefetches),
+        {
+            "split loops": "elements are read where its loops say",
+            "workers": "addresses are those of a thread",
+        },
+    ),
+    Pass(
+        "grouped reads",
+        "A thread reads several elements before it does anything with the first of them.",
+        _with_launch(grouped_reads),
+        {"split loops": "elements of a group have few quotients", "vectorise": "vectors stay whole"},
     ),
     Pass(
         "floats of indices",

@@ -9,6 +9,10 @@ launched when all before it has ended, and lets the next kernel start at once. W
 *ready*, so the producer loads it without a wait, and those that compute wait behind their first products. It
 is launched on its own, so that its blocks are spread evenly: two of them on a multiprocessor would keep a
 block of the product waiting.
+
+Of two kernels in succession that use nothing of each other, such as those that copy operands of a product,
+the second starts *at once*, when all blocks of the first have started. It waits at its end, so that whoever
+waits for it waits for both.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from math import prod
 from codegen.ir import imperative as i
 from codegen.ir.launch import WARP, WARPGROUP, derive
 from codegen.passes.early_reads import reads_first
-from codegen.passes.split_kernels import uses
+from codegen.passes.split_kernels import Temporary, uses
 from rise.types import Array, Data, Fragment, shape
 
 # Threads of kernels that gain by it. Of larger ones not all blocks are resident beside those of the kernel in
@@ -44,7 +48,15 @@ def overlapping(functions: Sequence[i.Function]) -> tuple[i.Function, ...]:
     if len(functions) == 1 or not any(map(_is_specialised, functions)):
         return tuple(functions)
     made = [*map(_waiting, functions)]
-    for number, (front, one) in enumerate(pairwise(functions)):
+    pairs = [*enumerate(pairwise(functions))]
+    for number, (front, one) in pairs:
+        if _independent(front, one) and not waits_at_its_end(made[number]):
+            if made[number] == front:
+                made[number] = replace(front, body=i.sequence(i.StartNextGrid(), front.body))
+            made[number + 1] = replace(
+                one, body=i.sequence(i.StartNextGrid(), one.body, i.AwaitPreviousGrid())
+            )
+    for number, (front, one) in pairs:
         ready = buffers(one) - {v.name for v in (*front.outputs, *one.outputs)}
         if _leaves_room(front) and _starts_beside(one, ready):
             made[number] = replace(front, body=i.sequence(i.StartNextGrid(), front.body))
@@ -57,6 +69,14 @@ def _waiting(function: i.Function) -> i.Function:
     if _is_specialised(function) or not _is_small(function):
         return function
     return replace(function, body=i.sequence(*FIRST, function.body))
+
+
+def _independent(front: i.Function, one: i.Function) -> bool:
+    """Whether two kernels without roles may run at the same time: neither uses what the other one writes."""
+    if _is_specialised(front) or _is_specialised(one):
+        return False
+    written = [{v.name for v in each.outputs} for each in (front, one)]
+    return written[0].isdisjoint(buffers(one)) and written[1].isdisjoint(buffers(front))
 
 
 def _leaves_room(front: i.Function) -> bool:
@@ -74,8 +94,27 @@ def _starts_beside(function: i.Function, ready: frozenset[str]) -> bool:
 
 
 def starts_next_at_once(function: i.Function) -> bool:
-    """Whether a kernel lets the next one start before it does anything."""
-    return isinstance(function.body, i.Sequence) and function.body.commands[0] == i.StartNextGrid()
+    """Whether a kernel, which starts when all before it has ended, lets the next one start at once."""
+    return _commands(function)[:1] == FIRST[1:] and not waits_at_its_end(function)
+
+
+def waits_at_its_end(function: i.Function) -> bool:
+    """Whether a kernel runs beside the one in front of it, and only then waits for that."""
+    return _commands(function)[-1:] == FIRST[:1]
+
+
+def _commands(function: i.Function) -> tuple[i.Command, ...]:
+    """What a kernel does, one after the other."""
+    body = function.body
+    while isinstance(body, i.Define):
+        body = body.body
+    return body.commands if isinstance(body, i.Sequence) else ()
+
+
+def outliving(temporaries: Sequence[Temporary], functions: Sequence[i.Function]) -> tuple[Temporary, ...]:
+    """Temporaries, of which those of a kernel are there as long as the next one runs beside it."""
+    beside = {number - 1 for number, function in enumerate(functions) if waits_at_its_end(function)}
+    return tuple(replace(t, last=t.last + 1) if t.last in beside else t for t in temporaries)
 
 
 def await_before_uses(function: i.Function, command: i.Command) -> i.Command:

@@ -4,22 +4,26 @@ A bulk copy takes rows that start at multiples of 16 bytes. Where the rows of an
 copies it to rows as long as whole tiles, with zeros behind their ends, and the product reads the copy.
 Along k, zeros add nothing to sums; the rows or columns of the result that zeros along m or n add are dropped.
 A sum of products becomes one product: a copy holds all first operands one behind the other, another one all
-second operands.
+second operands. An operand that is computed element by element is computed where it is copied.
 """
 
 from __future__ import annotations
 
-from rewrites.elements import transposed
+from rewrites.elements import NotPointwise, transposed
+from rewrites.memory import NOT_STORED
+from rewrites.pointwise import pointwise
 from rewrites.result import Failure
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, ROUND_UP_COLUMNS, missing
-from rewrites.storing import EACH_STORED
-from rise.expr import Expr, Identifier, Lambda, Primitive, call, subterms
+from rewrites.storing import EACH_STORED, is_global
+from rise.expr import Expr, Identifier, Lambda, Primitive, call, children, subterms
 from rise.nat import divides
-from rise.types import shape
+from rise.types import Scalar, shape
 from strategies.abstraction import outermost_parts
+from strategies.contiguity import Contiguity, contiguity_of
 from strategies.core import (
     Rewrite,
     Strategy,
+    check,
     choice,
     depending,
     id_,
@@ -30,14 +34,14 @@ from strategies.core import (
 )
 from strategies.default import lowered
 from strategies.matmul.products import Product, at_products, is_product, outline, rank, separate_prologue
-from strategies.matmul.rounding import longer_inward, longer_operands, row_of
-from strategies.matmul.separate import stored
+from strategies.matmul.rounding import Row, longer_inward, longer_operands, row_of
+from strategies.matmul.separate import stored, stored_turned
 from strategies.matmul.staging import WIDEST
 from strategies.matmul.sums import in_one_sum
 from strategies.matmul.tiling import MATRIX
 from strategies.memory_bound.elementwise import elementwise
 from strategies.normal_forms import view_inward
-from strategies.places import arguments
+from strategies.places import arguments, computes
 
 NAME = "aligned_operands"
 ROWS, COLUMNS = 0, 1  # of the result: along the first operand, and along the second one
@@ -61,12 +65,34 @@ def aligned_operands(block: tuple[int, int, int]) -> Strategy:
 
 def misaligned(product: Expr) -> dict[int, bool]:
     """Of the operands with such rows, by number, whether these lie along k."""
-    found: dict[int, bool] = {}
-    for side, matrix in enumerate(Product.of(product).operands):
-        row = row_of(_unpadded(matrix))
-        if row is not None and (not divides(WIDEST, row.bytes) or _of_misaligned(matrix)):
-            found[side] = row.contiguity.dimensions[-1]
-    return found
+    sides = enumerate(map(copied_along_k, Product.of(product).operands))
+    return {side: along_k for side, along_k in sides if along_k is not None}
+
+
+def copied_along_k(matrix: Expr) -> bool | None:
+    """Of an operand with such rows, whether these lie along k; None where the copying unit takes its rows."""
+    row = _row(_unpadded(matrix))
+    if row is None or (divides(WIDEST, row.bytes) and not _of_misaligned(matrix)):
+        return None
+    return row.contiguity.dimensions[-1]
+
+
+def _row(matrix: Expr) -> Row | None:
+    """The rows of an operand; of one that is computed, those of the largest matrix that is read for it."""
+    row = row_of(matrix)
+    if row is not None or not computes(matrix):
+        return row
+    try:
+        read = pointwise(matrix)
+    except NotPointwise:
+        return None
+    known = (contiguity_of(read.leaves[leaf], {}) for leaf in read.leaves if all(read.depends(leaf)))
+    orders = {each.dimensions for each in known if isinstance(each, Contiguity) and sum(each.dimensions) == 1}
+    sizes, element = shape(matrix.type)
+    if len(orders) != 1 or not isinstance(element, Scalar):
+        return None
+    (order,) = orders
+    return Row(sizes[order.index(True)], element, Contiguity(order, computed=True))
 
 
 def _of_misaligned(matrix: Expr) -> bool:
@@ -111,16 +137,26 @@ def _aligned(product: Expr, block: tuple[int, int, int]) -> Rewrite:
 
 def _copied(product: Expr, sides: dict[int, bool]) -> Rewrite:
     operands = Product.of(product).operands
-    return seq(*(stored(_in_rows(operands[side], along_k)) for side, along_k in sides.items()))
+    return seq(*(_in_rows(operands[side], along_k) for side, along_k in sides.items()))
 
 
-def _in_rows(matrix: Expr, along_k: bool) -> Expr:
-    """The matrix whose rows are contiguous, of which an operand may be the transposed one."""
+def _in_rows(matrix: Expr, along_k: bool) -> Strategy:
+    """An operand stored in the order in which it is read, of which it may be the transposed one."""
     applied = call(matrix)
-    if along_k or applied is None or applied[0] != "transpose":
-        return matrix
-    return applied[2][0]
+    if along_k:
+        return stored(matrix)
+    if applied is not None and applied[0] == "transpose":
+        return stored(applied[2][0])
+    return stored_turned(matrix)
 
 
+def _is_copied_again(term: Expr) -> bool:
+    return is_global(term) and copied_along_k(children(term)[-1]) is not None
+
+
+# operands that are stored, and would be copied: they are computed where they are copied
+computed_in_copies: Strategy = normalize(
+    seq(check(_is_copied_again, "computed_in_copies", "it is not a matrix that is copied again"), NOT_STORED)
+)
 # the kernel that copies an operand
 copied = choice(elementwise(), lowered)

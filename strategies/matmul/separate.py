@@ -57,6 +57,7 @@ from strategies.places import arguments, computes, mapped
 NAME = "separate_kernels"
 ACROSS = 2  # bytes of numbers that warpgroups read across k, too
 COLUMNS = (True, False)  # are contiguous, and rows are not
+MATRIX = 2  # dimensions
 BOX = (64, 128)  # numbers in a row of a tile, and rows: of most
 
 
@@ -161,7 +162,10 @@ def _computed(term: Expr) -> Result:
 
 def in_boxes(matrix: Expr) -> bool:
     """Whether tiles of an operand are boxes of an array, or of a copy that is made in any case."""
-    (_, length), element = shape(matrix.type)
+    sizes, element = shape(matrix.type)
+    if len(sizes) != MATRIX:
+        return True  # rows that are arrays themselves are no operand of instructions
+    length = sizes[-1]
     size = element.bytes if isinstance(element, Scalar) else 1
     copied = length.value is None or length.value * size % WIDEST != 0
     return copied or scattered_part(matrix, BOX) is None

@@ -13,7 +13,7 @@ from rise.expr import Expr, Identifier, Primitive, subterms
 from rise.generator import Builds
 from rise.instructions import OPERANDS
 from rise.progress import stepwise
-from rise.types import scalars
+from rise.types import SCALARS, scalars
 from strategies.registry import find
 from strategies.search.cost import BOUNDARY
 from strategies.search.hardware import Gpu
@@ -108,8 +108,15 @@ def chosen(search: Search, term: Expr) -> tuple[Choice, Success] | str:
         return Choice(found[0], "; ".join(said)), found[2]
     if not passed:
         operand = f"products of `{problem.operand}` on {search.gpu.target}"
-        said.append(f"nothing is tried of `{search.strategy}` for {operand}")
+        said.append(f"nothing is tried of `{search.strategy}` for {operand}{_exactly(problem.operand)}")
     return "; ".join(said)
+
+
+def _exactly(operand: str) -> str:
+    """Why there is no instruction for numbers with more digits than those of tensor cores."""
+    if operand in OPERANDS or operand not in SCALARS or not SCALARS[operand].is_float:
+        return ""
+    return ", which no tensor core multiplies exactly: `tf32(x)` rounds a number to what one does"
 
 
 def separate_operands(search: Search, term: Expr) -> bool:

@@ -67,9 +67,11 @@ ROUNDED = 1e-9  # more than roundings change of a cost
 CHOSEN, IN_ORDER = 1.6, 1.15
 SPREAD = 2  # times the root of a number of groups: how far what is missing of them is from the mean, at most
 TENSOR_CORES = 4  # of a multiprocessor
-# cycles of a multiprocessor for each 16-bit result that is stored by itself: by the threads of a warp next to
-# each other in a row, or by the lanes that have it in a fragment; measured
-BY_ROWS, BY_LANES = 0.5, 1.4
+# cycles of a multiprocessor for each result that is stored by itself: by the threads of a warp next to each
+# other in a row, or by the lanes that have it in a fragment; measured
+BY_ROWS, BY_LANES = 0.15, 1.0
+# times as long as in whole rows, where functions of elements are computed on fragments of these; measured
+ON_FRAGMENTS = 2
 LANES = 128  # of a multiprocessor, each with an operation a cycle
 ALONE = 0.88  # of the rate of tensor cores, for one warpgroup that multiplies without another beside it
 
@@ -327,8 +329,10 @@ def epilogue_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
         read = EXPOSED * read + 2 * added / gpu.shared_rate
     computed = p.work / LANES if s.split_k == 1 else 0
     stored = size * sector / port(p, s, gpu)
+    if p.by_elements and s.epilogue != "shared":
+        computed *= ON_FRAGMENTS
     if p.by_elements and s.split_k == 1:
-        stored += BY_ROWS if s.epilogue == "shared" else BY_LANES
+        stored += BY_LANES if s.epilogue == "direct" else BY_ROWS
     finished = (computed + read + stored) / s.split_cluster
     return gpu.latency + s.block[0] * s.block[1] * (finished + 2 * each / gpu.shared_rate + exchanged(s, gpu))
 

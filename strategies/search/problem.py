@@ -19,6 +19,7 @@ from rise.types import Pair, Scalar, Type, as_data, shape
 from strategies.abstraction import outermost_parts
 from strategies.contiguity import WHOLE, Contiguity, contiguity_of
 from strategies.core import Strategy, choice, seq, try_
+from strategies.matmul.alignment import copied_along_k
 from strategies.matmul.columns import columns_of, is_of_rows
 from strategies.matmul.products import (
     Product,
@@ -54,7 +55,8 @@ class Problem(Remembers):
     k:       of all products whose sum is the result, together
     along_k: whether rows of A and columns of B are contiguous along k
     operand: the type of an element of A and B
-    computed: whether an operand is computed from what is in memory, on the way to its product
+    computed: whether an operand is computed from what is in memory, on the way to its product, and is not
+              computed by a kernel that copies it to longer rows
     operand_bytes, result_bytes: of an element
     beside: of the matrices like the result that are read for it, the bytes of an element of each
     products: how many there are for a matrix of the result, each of which has sums of its own
@@ -118,8 +120,10 @@ class Problem(Remembers):
 
     @property
     def by_elements(self) -> bool:
-        """Whether 16-bit results are stored one by one: rows of an odd number do not start at whole words."""
-        return self.result_bytes == 2 and self.result_row % 2 == 1
+        """Whether results are stored one by one: in rows of an odd number, pairs of them do not lie at their
+        multiples.
+        """
+        return self.result_bytes in (2, 4) and self.result_row % 2 == 1
 
     @property
     def in_order(self) -> bool:
@@ -212,14 +216,15 @@ class Problem(Remembers):
                 missing = max(0.0, 1 - least / batch)
         separated = _after(separate_prologue, found)
         multiplied = next((a for a, _ in operands(separated)), parts[0][0])
+        computed = any(copied_along_k(matrix) is None for matrix in computed_operands(separated))
         operand = shape(multiplied.type)[1]
         along_k = all(_along(a) for a, _, _ in parts), all(_along(b) for _, b, _ in parts)
         return cls(
             rows, columns, sum(known[len(result) :]), batch,
             _bytes(operand), _bytes(element), along_k, str(operand),
-            bool(computed_operands(separated)), _added(found, result),
+            computed, _added(found, result),
             *_counted(products), _work(found), sum(map(_operations, columns_of(found))),
-            in_one_sum=_in_one_sum(found, len(products)), scattered=scattered,
+            in_one_sum=_in_one_sum(found if computed else separated, len(products)), scattered=scattered,
             input_bytes=_input_bytes(program), missing=missing,
             in_boxes=all(in_boxes(matrix) for both in operands(found) for matrix in both),
         )  # fmt: skip

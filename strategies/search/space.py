@@ -211,9 +211,15 @@ def whole_waves(p: Problem, s: Schedule) -> Iterator[Schedule]:
 
 
 def stores(p: Problem) -> Sequence[str]:
-    """How results may be stored, the quickest last; bulk stores put no rows where data say."""
+    """How results may be stored, the quickest last; bulk stores put no rows where data say.
+
+    Rows that bulk stores do not take: by all threads, with what is read beside them, or by each warpgroup.
+    Rows are reduced where their sums are.
+    """
+    if p.by_elements and p.reduced:
+        return ("direct",)
     if p.by_elements:
-        return ("direct", "shared")
+        return ("direct", "shared") if p.beside else ("direct", "shared", "rows")
     return ("direct", "rows" if p.scattered else "bulk")
 
 

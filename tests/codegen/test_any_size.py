@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -21,12 +22,15 @@ from codegen.pipeline import assemble, generate
 from rewrites.result import Failure
 from rise.check.specialise import inputs_of
 from rise.errors import TranslationError
-from rise.expr import Expr, Literal, map_children
+from rise.expr import Expr, Literal, Primitive, map_children, subterms
 from rise.interpret import call, random_inputs
 from rise.types import F16
-from strategies.core import Rewrite
+from strategies.core import Rewrite, seq
 from strategies.matmul import alignment
+from strategies.matmul.alignment import computed_in_copies
+from strategies.matmul.separate import differences_stored
 from strategies.matmul.tensor_core import tensor_core
+from strategies.places import in_inputs
 from tests.support.programs import program, succeeded
 
 DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
@@ -115,6 +119,47 @@ def test_operands_with_misaligned_rows_are_copied_to_longer_ones(a: str, b: str)
         rows = (m if "transpose" in a else k, n if "transpose" in b else k)
         assert len(made.temporaries) == sum(row % 8 > 0 for row in rows), (what, m, n, k)
         assert agrees(text, made), (what, m, n, k)
+
+
+COMPUTED = {
+    "numbers": ("f16", "x + 1", "f16", "2 * x - 1"),
+    "scaled": ("i8", "f16(x) * s", "i8", "f16(x) * s"),
+}
+
+
+@pytest.mark.parametrize("what", COMPUTED)
+def test_operands_with_misaligned_rows_are_computed_where_they_are_copied(what: str) -> None:
+    """Zeros behind the ends of rows stay zeros, whatever the function makes of zeros."""
+    choose = random.Random(what)
+    first, f, second, g = COMPUTED[what]
+    m, n, k = (choose.choice((1, 7, 63, 65, 75, 101)) for _ in range(3))
+    text = (
+        f"fun((A: {m}.{k}.{first}, B: {n}.{k}.{second}, s: {m}.f16, t: {n}.f16) =>"
+        f" zip(A)(s) |> map(fun((xs, s) => xs |> map(fun(x => {f})))) |> map(fun(row =>"
+        f" zip(B)(t) |> map(fun((xs, s) => xs |> map(fun(x => {g})))) |> map(fun(col => {DOT})))))"
+    )
+    made = assemble(derived(text, GROUPS), "product")
+    assert len(made.kernels) == 3 and "wgmma<" in made.kernels[-1].source
+    assert agrees(text, made), (what, m, n, k)
+
+
+def test_a_difference_of_products_is_negated_where_operands_are_copied_beside_each_other() -> None:
+    """Two kernels copy [A C] and [B; -D]; the one product of these has one ring of tiles."""
+    choose = random.Random(29)
+    m, n, k = (choose.choice((1, 7, 63, 65, 75, 101)) for _ in range(3))
+    first, second = (
+        f"({a} |> map(fun(row => transpose({b}) |> map(fun(col => {DOT})))))" for a, b in ("AB", "CD")
+    )
+    text = (
+        f"fun((A: {m}.{k}.f16, B: {k}.{n}.f16, C: {m}.{k}.f16, D: {k}.{n}.f16) => zip{first}{second} |>"
+        " map(fun((p, q) => zip(p)(q) |> map(fun((x, y) => f16(max(x - y, 0)))))))"
+    )
+    added = succeeded(in_inputs(seq(differences_stored, computed_in_copies))(program(text))).term
+    low = succeeded(tensor_core(**GROUPS, warp_specialised=True)(added)).term
+    names = Counter(part.name for part in subterms(low) if isinstance(part, Primitive))
+    made = assemble(low, "product")
+    assert (names["reduceRoleSplit"], names["neg"], len(made.kernels)) == (1, 1, 3)
+    assert agrees(text, made), (m, n, k)
 
 
 def test_a_copy_that_leaves_out_the_zeros_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,24 @@ import pytest
 
 from codegen.execute import execute
 from codegen.host.program import HostProgram
+from codegen.ir.imperative import (
+    AwaitPreviousGrid,
+    Barrier,
+    Function,
+    Scope,
+    Skip,
+    StartNextGrid,
+    Variable,
+    sequence,
+)
+from codegen.passes import overlap
+from codegen.passes.overlap import outliving, waits_at_its_end
+from codegen.passes.split_kernels import Temporary
 from codegen.pipeline import assemble
 from rise.errors import EmulationError
 from rise.interpret import call, random_inputs
+from rise.nat import constant
+from rise.types import F32, Array
 from strategies.core import Strategy
 from strategies.derive import derived
 from strategies.matmul.tensor_core import tensor_core
@@ -70,6 +85,38 @@ def test_a_kernel_that_waits_too_late_is_found(number: int) -> None:
     kernels[number] = replace(kernel, source=wrong)
     with pytest.raises(EmulationError, match="R0925"):
         execute(replace(found, kernels=tuple(kernels)), random_inputs(found.inputs, 7, exact=True), "emulate")
+
+
+# the rows of both operands are copied to longer ones before the product
+COPIED = (
+    "fun((A: 65.71.f16, Bt: 40.71.f16) => A |> map(fun(row => Bt |> map(fun(col =>"
+    " zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0))))))"
+)
+
+
+def test_kernels_that_use_nothing_of_each_other_run_at_the_same_time() -> None:
+    """The second starts at once, and waits at its end: who waits for it waits for both."""
+    found = assemble(derived(program(COPIED), strategy(warp_specialised=True)).term, "product")
+    first, second, _ = (kernel.function for kernel in found.kernels)
+    assert waits_at_its_end(second) and not waits_at_its_end(first)
+    assert all(t.last == 2 for t in found.temporaries)
+    inputs = random_inputs(found.inputs, 7, exact=True)
+    assert np.array_equal(execute(found, inputs, "emulate"), call(program(COPIED), *inputs))
+
+
+def test_a_kernel_beside_the_one_whose_results_it_uses_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overlap, "_independent", lambda front, one: not overlap._is_specialised(one))
+    found = made(warp_specialised=True)
+    with pytest.raises(EmulationError, match="R0925"):
+        execute(found, random_inputs(found.inputs, 7, exact=True), "emulate")
+
+
+def test_what_a_kernel_uses_is_kept_while_the_next_one_runs_beside_it() -> None:
+    array = Variable("t", Array(constant(4), F32))
+    late = Function("g", (), (), sequence(StartNextGrid(), Skip(), Barrier(Scope.BLOCK), AwaitPreviousGrid()))
+    first = Function("f", (), (), Skip())
+    kept = outliving([Temporary(array, 0, 0), Temporary(array, 1, 1)], [first, late])
+    assert [t.last for t in kept] == [1, 1]
 
 
 def test_a_single_kernel_without_roles_does_not_wait() -> None:

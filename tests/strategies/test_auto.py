@@ -239,6 +239,18 @@ def test_two_results_of_products_are_one_kernel(name: str) -> None:
     assert agrees(ragged, succeeded(strategy(ragged)).term)
 
 
+def test_bytes_of_patches_beside_a_reduction_of_columns() -> None:
+    """An operand of three dimensions: windows of an image whose rows are joined where they are stored."""
+    dot = "zip(row)(col) |> map(fun((x, y) => i32(x) * i32(y))) |> reduce(+, 0)"
+    patches = "image |> slide(3, 1) |> map(fun(rows => rows |> join))"
+    product = f"{patches} |> map(fun(row => M |> transpose |> map(fun(col => f32({dot})))))"
+    text = (
+        f"fun((image: 9.32.i8, M: 96.5.i8) => {product} |> fun(D => (D |> map(map(fun(x => bf16(x)))),"
+        " D |> transpose |> map(fun(column => column |> reduce(max, -3.4e38))))))"
+    )
+    assert isinstance(auto()(data_flow(check_expression(text))), Success)
+
+
 @pytest.mark.parametrize("second", ["", "3."])
 def test_arrays_of_matrices_with_odd_rows_are_copied_as_a_whole(second: str) -> None:
     """Bulk copies take longer rows: those of all matrices, by one kernel, before the products."""

@@ -81,6 +81,12 @@ __device__ __forceinline__ void prefetch_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
+// Brings the line of global memory with this element into the L2 cache.
+template <class T>
+__device__ __forceinline__ void prefetch_line(const T* element) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(element)));
+}
+
 // A load signals all bytes of its box to `bar`, including zeros for elements outside the tensor. Multicast:
 // to the same address, and the same barrier, in each block of the cluster that the mask names. A store drops
 // elements outside the tensor. Coordinates are those of the first element, innermost first.

@@ -1,6 +1,6 @@
 // Overlapping kernels of a stream: until a thread has waited for the previous kernel, it must not access
-// global memory, except to read what is complete already. This file records what the threads of a cluster
-// have done so far.
+// global memory, except to read what is complete already, and to write what the previous kernel does not use.
+// This file records what the threads of a cluster have done so far.
 #pragma once
 
 #include "blocks.hpp"
@@ -21,7 +21,7 @@ RISE_CODE void start_following() {
 
 RISE_CODE void check_following(int line, const Memory& memory, bool writes) {
   Following& mine = following[running_agent()];
-  if (mine == Following::Awaited || (memory.ready && !writes)) return;
+  if (mine == Following::Awaited || memory.unused || (memory.ready && !writes)) return;
   mine = Following::Used;
   if (kernel_follows)
     RISE_FAULT(TooEarly, line, "%s uses global memory without await_previous_grid",

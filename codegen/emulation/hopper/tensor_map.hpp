@@ -48,7 +48,7 @@ RISE_CODE Memory* memory_of(const Argument& argument, const MapDescription& desc
             false,
             map_pages[maps_used].take<Shadow>(description.bytes / size + 1),
             nullptr,
-            (description.flags & flag_ready) != 0};
+            (description.flags & flag_ready) != 0, false};
   return &map_memories[maps_used++];
 }
 
