@@ -57,6 +57,7 @@ from strategies.settings import searched
 
 OPERAND_BYTES = 2
 MOST_DIMENSIONS = 4  # of an array of matrices: two of the grid's three, and those of a matrix
+PATTERN_ROWS = 8  # that swizzling repeats: a block of a cluster loads whole ones
 
 
 @prints_as_call
@@ -285,12 +286,27 @@ def _skips(term: Expr) -> bool:
             return False
 
 
+def _check_cluster(cluster: int, columns: int, blocks: int, loads: bool) -> None:
+    """Refuses clusters whose blocks would not share what they load."""
+    if cluster < 1:
+        raise StrategyError("R0609", f"one_pass: cluster = {cluster} must be at least 1")
+    if not loads:
+        message = f"one_pass: cluster is {cluster}: only a warpgroup that loads sends tiles to other blocks"
+        raise StrategyError("R0609", message, hint="use `fragment=64 warp_specialised=true`, or `cluster=1`")
+    if columns % (cluster * PATTERN_ROWS):
+        message = f"one_pass: columns by cluster: {cluster} blocks do not load {columns} columns in parts of {PATTERN_ROWS}"
+        raise StrategyError("R0604", message)
+    if blocks % cluster:
+        raise StrategyError("R0604", f"one_pass: blocks by cluster: {cluster} does not divide {blocks}")
+
+
 @searched(
     rows=(128, 64, 192, 256),
     columns=(128, 32, 64, 256),
     stages=(2, 1, 3, 4),
     warp_specialised=(True, False),
     blocks=(0, 132),
+    cluster=(1, 2),
     bulk_stores=(True, False),
     fragment=(64, 32, 16),
     parts=(1, 2, 4, 8),
@@ -309,6 +325,7 @@ def one_pass(
     ahead: int = 0,
     skewed: bool = False,
     turns: bool = False,
+    cluster: int = 1,
 ) -> Strategy:
     """Products and reductions of their rows in one kernel: attention, chains, norms.
 
@@ -324,12 +341,15 @@ def one_pass(
     ahead:   slots for the rows of tiles, which the warpgroup that loads fills ahead; 0: one, by who computes
     skewed:  where a warpgroup loads, a step ends behind the first products of the next one
     turns:   warpgroups start the products of skewed steps one after the other
+    cluster: so many blocks of neighbouring rows load the operands together, each a part, by multicast
     """
     workers = workers_on(fragment)
     if rows < fragment or rows % fragment:
         raise StrategyError("R0604", f"one_pass: rows by fragment: {fragment} does not divide {rows}")
     if parts < 1:
         raise StrategyError("R0609", f"one_pass: parts = {parts} must be at least 1")
+    if cluster != 1:
+        _check_cluster(cluster, columns, blocks, workers.family is Family.WGMMA and warp_specialised)
     count = rows // fragment
     in_bulk = workers.family is Family.WGMMA
     copies = TileCopy(
@@ -338,10 +358,13 @@ def one_pass(
     )  # fmt: skip
     specialised = in_bulk and warp_specialised
     early = top_down(s.COPY_AHEAD.with_sizes(s=ahead, p=1, c=count)) if ahead and specialised else id_
-    of_tile = seq(
+    whole_tile = seq(
         everywhere(FACTOR_OF_MASK),
         try_(BLOCKS_OF_A_MASK.with_sizes(n=columns)),
         try_(NUMBERS_APART),
+    )
+    block = low.MAP_BLOCK.with_sizes(d=0)
+    by_workers = seq(
         a.SPLIT_JOIN.with_sizes(n=fragment),
         argument(
             seq(
@@ -352,12 +375,15 @@ def one_pass(
             )
         ),
     )
+    # what a mask says of blocks of columns is said of all rows of a cluster: its blocks take the same steps
+    by_blocks = seq(a.SPLIT_JOIN.with_sizes(n=rows), argument(seq(mapped(by_workers), block)))
+    of_tile = seq(whole_tile, by_workers if cluster == 1 else by_blocks)
+    of_all = rows * cluster
 
     def of_matrix(order: Strategy) -> Strategy:
         tiles = argument(seq(try_(NUMBERS_OF_TILES), mapped(of_tile), order))
-        return whole_fragments(fragment, whole_rows(rows, seq(a.SPLIT_JOIN.with_sizes(n=rows), tiles)))
+        return whole_fragments(fragment, whole_rows(of_all, seq(a.SPLIT_JOIN.with_sizes(n=of_all), tiles)))
 
-    block = low.MAP_BLOCK.with_sizes(d=0)
     in_turn = top_down(low.IN_TURN) if turns else id_
     overlapped = seq(top_down(choice(*low.SKEW)), in_turn) if skewed else id_
     roles = seq(specialise(stages, count), overlapped) if specialised else id_
@@ -365,15 +391,22 @@ def one_pass(
     staged = seq(stage(copies, stages), id_ if in_bulk else copied(copies), roles, stored)
     fused = repeat(choice(a.MAP_FUSION, ZIP_MAP_FIRST, ZIP_MAP_SECOND))
 
+    # a block for each tile, or a cluster
+    each = block if cluster == 1 else low.MAP_CLUSTER.with_sizes(d=0)
+    persist = low.BLOCKS_PERSIST if cluster == 1 else low.CLUSTERS_PERSIST
+
     def over_matrices(term: Expr) -> Strategy:
         counts, matrix = counted(term)
         is_matrix = isinstance(matrix.type, Array) and dimensions(matrix) == 2
-        tiles = -(-(shape(matrix.type)[0][0].value or 0) // rows) if is_matrix else 0
-        if not 0 < blocks < tiles * prod(counts):
+        tiles = -(-(shape(matrix.type)[0][0].value or 0) // of_all) if is_matrix else 0
+        persists = 0 < blocks < tiles * cluster * prod(counts)
+        if not persists and cluster == 1:
             return each_matrix(seq(fused, of_matrix(last_first(block))))
-        persistent = seq(block, low.BLOCKS_PERSIST.with_sizes(d=0, p=blocks))
+        if not persists:
+            return seq(tiles_of_all(seq(fused, of_matrix(last_first(id_)))), outermost_map(each))
+        persistent = seq(each, persist.with_sizes(d=0, p=blocks // cluster))
         # of tiles in pairs, the copying unit can bring only those that are inside
-        order = long_with_short if missing(shape(matrix.type)[0][0], rows) is None else last_first
+        order = long_with_short if missing(shape(matrix.type)[0][0], of_all) is None else last_first
         return seq(tiles_of_all(seq(fused, of_matrix(order(id_)))), outermost_map(persistent))
 
     kernel = seq(depending(over_matrices), staged)
