@@ -1,7 +1,7 @@
 """Multicast: each block of a cluster loads a part of what all of them need, and sends it to all of them.
 
-A load can be multicast if its box does not depend on the block's rank in the cluster, nor whether or how often
-it is executed. Multicast requires that the blocks wait for each other, as warp-specialised pipelines do.
+A load can be multicast if neither its box nor how often it is executed depends on the block's rank in the
+cluster. Multicast requires that the blocks wait for each other, as warp-specialised pipelines do.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def multicast(function: i.Function) -> i.Function:
 
 
 def _differing(loop: i.ParallelFor) -> set[str]:
-    """The rank of a block in its cluster, and the names of what is computed of it, or under conditions on it."""
+    """A block's rank in its cluster, and the names of what is computed from it, or under conditions on it."""
     found = {loop.index}
     given: dict[str, set[str]] = {}
 

@@ -294,8 +294,8 @@ def _check_cluster(cluster: int, columns: int, blocks: int, loads: bool) -> None
         message = f"one_pass: cluster is {cluster}: only a warpgroup that loads sends tiles to other blocks"
         raise StrategyError("R0609", message, hint="use `fragment=64 warp_specialised=true`, or `cluster=1`")
     if columns % (cluster * PATTERN_ROWS):
-        message = f"one_pass: columns by cluster: {cluster} blocks do not load {columns} columns in parts of {PATTERN_ROWS}"
-        raise StrategyError("R0604", message)
+        message = f"one_pass: columns by cluster: {cluster * PATTERN_ROWS} does not divide {columns}"
+        raise StrategyError("R0604", message, hint="each block loads whole patterns of swizzled rows")
     if blocks % cluster:
         raise StrategyError("R0604", f"one_pass: blocks by cluster: {cluster} does not divide {blocks}")
 
