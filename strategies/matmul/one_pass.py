@@ -13,6 +13,7 @@ from rewrites.folds import FACTORS, columns_of
 from rewrites.longer import WHOLE_FRAGMENTS
 from rewrites.maps import MAP_LAST_FISSION
 from rewrites.masks import BLOCKS_OF_A_MASK, FACTOR_OF_MASK, NUMBERS_OF_TILES
+from rewrites.monotone import MAXIMUM_OF_MONOTONE, NAMED_IN_MAXIMUM
 from rewrites.movement import ZIP_MAP_FIRST, ZIP_MAP_SECOND
 from rewrites.orders import IN_PAIRS, RASTERISE_BACKWARDS
 from rewrites.rolling import ROLLING
@@ -60,8 +61,12 @@ MOST_DIMENSIONS = 4  # of an array of matrices: two of the grid's three, and tho
 PATTERN_ROWS = 8  # that swizzling repeats: a block of a cluster loads whole ones
 
 
+# maxima of scores that a monotone function makes of products, from the products
+maxima_of_products: Strategy = everywhere(seq(NAMED_IN_MAXIMUM, top_down(MAXIMUM_OF_MONOTONE)))
+
+
 @prints_as_call
-def in_one_pass(columns: int) -> Strategy:
+def in_one_pass(columns: int, early: bool = False) -> Strategy:
     """A map over rows as a fold over blocks of the columns of what it computes first, on fragments.
 
     before: q |> map(row => softmax(K·row)·V)
@@ -73,6 +78,7 @@ def in_one_pass(columns: int) -> Strategy:
         try_(SUMMANDS),
         try_(FACTORS),
         ROLLING.with_sizes(n=columns),
+        maxima_of_products if early else id_,
         powers,
         everywhere(RECIPROCAL),
         ROWS_ON_FRAGMENTS.with_sizes(k=DEPTH),
@@ -326,6 +332,7 @@ def one_pass(
     skewed: bool = False,
     turns: bool = False,
     cluster: int = 1,
+    early_maxima: bool = False,
 ) -> Strategy:
     """Products and reductions of their rows in one kernel: attention, chains, norms.
 
@@ -342,6 +349,7 @@ def one_pass(
     skewed:  where a warpgroup loads, a step ends behind the first products of the next one
     turns:   warpgroups start the products of skewed steps one after the other
     cluster: so many blocks of neighbouring rows load the operands together, each a part, by multicast
+    early_maxima: the maximum of what a monotone function makes of products is taken of the products
     """
     workers = workers_on(fragment)
     if rows < fragment or rows % fragment:
@@ -368,7 +376,7 @@ def one_pass(
         a.SPLIT_JOIN.with_sizes(n=fragment),
         argument(
             seq(
-                mapped(in_one_pass(columns)),
+                mapped(in_one_pass(columns, early_maxima)),
                 arguments(2, resident(copies, early)),
                 FOLD_OF_MAPS,
                 everywhere(computing(workers.level)),
