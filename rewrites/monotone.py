@@ -4,7 +4,9 @@
 
 The maximum then waits for the elements alone, and f is computed once for it: the hyperbolic tangent of a
 bound on scores, say. What f adds has to be finite, as the sum of opposite infinities is no number, and has no
-maximum. Over no elements a maximum is -∞, and f(-∞) need not be.
+maximum. Over no elements a maximum is -∞, and f(-∞) need not be. Of what is no number f makes none, so `min`
+and `max`, which leave such operands out, are no parts of f. (Where no element is a number, a maximum is -∞,
+too, and what uses the elements is no number either.)
 """
 
 from __future__ import annotations
@@ -51,8 +53,6 @@ def _sign(name: str, operands: list[Expr], number: int) -> int:
             return -1
         case "reciprocal", [] if is_positive(inner):
             return -1
-        case (("max" | "min"), [_]):
-            return 1
         case (("add" | "sub"), [other]) if is_finite(other):
             return -1 if name == "sub" and number else 1
         case "mul", [factor]:
@@ -96,13 +96,13 @@ def argument(body: Expr, index: str) -> Expr:
 
 @computed(
     "maximum of a monotone function",
-    "generate(i => f(x)) |> reduce(max, -∞) → f(generate(i => x) |> reduce(max, -∞)), where f does not decrease,"
-    " of one element at least",
+    "generate(i => f(x)) |> reduce(max, -∞) → f(generate(i => x) |> reduce(max, -∞)), where f does not"
+    " decrease, of one element at least",
     (
         "fun((xs: 5.f32) => generate(fun(i => tanh((xs |> idx(i)) * 0.5) + 1.0)) |> reduce(max, -infinity))",
         "fun((xs: 4.f32, s: f32) => generate(fun(i => -(2.0 / (1.0 + exp2((xs |> idx(i)) * exp2(s))))))"
         " |> reduce(max, -infinity))",
-        "fun((xs: 3.f16, ys: 3.f32, s: f32) => generate(fun(i => min(f32(xs |> idx(i)), s) - 3.0))"
+        "fun((xs: 3.f16, ys: 3.f32, s: f32) => generate(fun(i => tanh(min(f32(xs |> idx(i)), s)) - 3.0))"
         " |> reduce(max, -infinity))",
         "fun((xs: 3.f32, ys: 3.f32) => generate(fun(i => ((xs |> idx(i)) * (ys |> idx(i))) * -2.0 / -0.5))"
         " |> reduce(max, -infinity))",
@@ -143,7 +143,7 @@ def _maximum(operator: Expr, start: Expr, index: Identifier, element: Expr) -> E
     "let ys = generate(i => generate(j => e)) in g(generate(j => ys[i][j]) |> reduce(max, -∞)) →"
     " let ys = generate(i => generate(j => e)) in g(generate(j => e) |> reduce(max, -∞))",
     (
-        "fun((xs: 3.4.f32, s: f32) => generate(fun(i => generate(fun(j => tanh(xs |> idx(i) |> idx(j)) * s)))"
+        "fun((xs: 3.4.f32, s: f32) => generate(fun(i => generate(fun(j => tanh(xs |> idx(i) |> idx(j)) * s))))"
         " |> fun(ys => generate(fun(i => (generate(fun(j => ys |> idx(i) |> idx(j)))"
         " |> reduce(max, -infinity)) + (ys |> idx(i) |> reduce(+, 0))))))",
     ),
