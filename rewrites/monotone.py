@@ -5,14 +5,14 @@
 The maximum then waits for the elements alone, and f is computed once for it: the hyperbolic tangent of a
 bound on scores, say. What f adds has to be finite, as the sum of opposite infinities is no number, and has no
 maximum. Over no elements a maximum is -∞, and f(-∞) need not be. Of what is no number f makes none, so `min`
-and `max`, which leave such operands out, are no parts of f. (Where no element is a number, a maximum is -∞,
-too, and what uses the elements is no number either.)
+and `max`, which leave such operands out, are no parts of f. Where no element is a number, a maximum is -∞,
+too, and what uses the elements is no number either.
 """
 
 from __future__ import annotations
 
 from rewrites.algorithmic import is_reduction
-from rewrites.elements import generated, put
+from rewrites.elements import generated, names, put
 from rewrites.folds import is_float, is_lowest, is_positive, operator_name
 from rewrites.rule import computed
 from rewrites.summands import is_finite
@@ -25,12 +25,14 @@ from rise.expr import (
     Literal,
     apply,
     call,
+    fresh_name,
     map_children,
     substitute,
     subterms,
 )
 from rise.nat import at_least
-from rise.types import Index
+from rise.normal import simplify
+from rise.types import Function, Index
 
 NONE = "no function that does not decrease is applied to the elements"
 NOT_NAMED = "no maximum of a row of the matrix is taken"
@@ -143,7 +145,7 @@ def _maximum(operator: Expr, start: Expr, index: Identifier, element: Expr) -> E
     "let ys = generate(i => generate(j => e)) in g(generate(j => ys[i][j]) |> reduce(max, -∞)) →"
     " let ys = generate(i => generate(j => e)) in g(generate(j => e) |> reduce(max, -∞))",
     (
-        "fun((xs: 3.4.f32, s: f32) => generate(fun(i => generate(fun(j => tanh(xs |> idx(i) |> idx(j)) * s))))"
+        "fun((xs: 3.4.f32, s: f32) => generate(fun(i => generate(fun(j => exp(xs |> idx(i) |> idx(j)) * s))))"
         " |> fun(ys => generate(fun(i => (generate(fun(j => ys |> idx(i) |> idx(j)))"
         " |> reduce(max, -infinity)) + (ys |> idx(i) |> reduce(+, 0))))))",
     ),
@@ -165,19 +167,25 @@ def NAMED_IN_MAXIMUM(term: Expr) -> Expr | str:  # noqa: N802  # rules are const
             pass
         case _:
             return "the elements would be reduced twice"
-    made = _inlined(body, ys, i, j, element)
-    return NOT_NAMED if made is body else Apply(Lambda(ys, made, term.function.origin), value, term.origin)
+    f = Identifier(fresh_name("f", names(term)), Function(i.type, Function(j.type, element.type)))
+    made = _inlined(body, ys, f)
+    if made is body:
+        return NOT_NAMED
+    whole = Apply(Lambda(ys, made, term.function.origin), value, term.origin)
+    return simplify(substitute(whole, {f.name: Lambda(i, Lambda(j, element))}))
 
 
-def _inlined(term: Expr, ys: Identifier, i: Identifier, j: Identifier, element: Expr) -> Expr:
-    """A term in which maxima of rows of ys are those of the elements."""
-    match call(term):
-        case "reduce", head, [operator, start, xs] if operator_name(operator) == "max":
+def _inlined(term: Expr, ys: Identifier, f: Identifier) -> Expr:
+    """A term in which maxima of rows of ys are those of f(i)(j)."""
+    match term, call(term):
+        case Lambda(x, _), _ if x.name == ys.name:
+            return term
+        case _, ("reduce", head, [operator, start, xs]) if operator_name(operator) == "max":
             match call(xs):
                 case "generate", _, [Lambda(k, view)] if (row := _row_of(view, ys, k)) is not None:
-                    here = generated(k, substitute(element, {i.name: row, j.name: k}))
+                    here = generated(k, Apply(Apply(f, row), k))
                     return apply(head, operator, start, here, origin=term.origin)
-    return map_children(term, lambda child: _inlined(child, ys, i, j, element))
+    return map_children(term, lambda child: _inlined(child, ys, f))
 
 
 def _row_of(view: Expr, ys: Identifier, column: Identifier) -> Expr | None:
