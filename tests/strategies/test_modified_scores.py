@@ -70,6 +70,18 @@ def test_modified_scores_agree_with_the_interpreter(name: str, by: str) -> None:
     assert compare(found, wanted, tolerance(term)).agrees, sizes
 
 
+def test_maxima_of_bounded_scores_are_taken_of_the_products() -> None:
+    """Behind the last key there is none, and -∞ is no bounded score: there maxima stay what they are."""
+    early = one_pass(rows=64, columns=32, early_maxima=True)
+    for n, applies in ((33, False), (64, True)):
+        term = term_of(SCORES["capped"], {"m": 63, "n": n, "d": 16, "e": 16})
+        made = succeeded(early(term))
+        assert ("maximum of a monotone function" in {step.rule for step in made.steps}) is applies
+    inputs = random_inputs(inputs_of(term), SEED, exact=False)
+    found = execute(generate(made.term, "f"), inputs, "emulate")
+    assert compare(found, call(term, *inputs), tolerance(term)).agrees
+
+
 def test_results_of_32_bits_keep_the_hyperbolic_tangent() -> None:
     """Close to 0 it is more exact than what stands for it."""
     term = term_of(SCORES["capped"], {"m": 64, "n": 32, "d": 16, "e": 16}, "attendWithLogSumExp")
