@@ -1,6 +1,6 @@
 """What a step of attention waits for: early maxima, releases, basic blocks, and clusters that share keys.
 
-    python benchmarks/attention_steps.py [--length 8192] [--build] [NAME:DIM …]
+    python benchmarks/attention_steps.py [--length 8192] [--only REGEX] [--build] [NAME:DIM …]
 
 The workload, the checks and the libraries are those of benchmarks/attention_variants.py. Some kernels are
 edited as text: `late` hands the slot of the keys back behind that of the queries, whose condition is computed
@@ -28,6 +28,7 @@ Variant = tuple[str, Mapping[str, Any], str]
 WIDE, PAIRED = shape(192, 128, **TWO), shape(128, 128, **TWO, **SKEWED)
 TURNING, DEEP = shape(128, 128, **TWO, **IN_TURN), shape(128, 64, bulk_stores=False, **AHEAD, **SKEWED)
 EARLY, CLUSTER, THREE = {"early_maxima": True}, {"cluster": 2}, {"stages": 3}
+TURNS: Mapping[str, Any] = {"turns": True}
 RELEASE = r"( +if \(threadIdx\.x % 128 == 0\) barrier_arrive\(empty_1[^\n]*\n)"
 APART = """__device__ __forceinline__ void apart(int number) {
   asm volatile(
@@ -68,38 +69,46 @@ EDITS: Mapping[str, Callable[[str], str]] = {
 def variants(name: str, dim: int) -> Sequence[Variant]:
     """Names, parameters and edits."""
     if dim == 256:
-        return [("128 × 64", DEEP, ""), ("cluster", {**DEEP, **CLUSTER}, "")]
+        return [
+            ("128 × 64, skewed", DEEP, ""),
+            ("cluster", {**DEEP, **CLUSTER}, ""),
+            ("128 × 64, in turn", {**DEEP, "skewed": False, **TURNS}, ""),
+        ]
+    of_two: list[Variant] = [
+        ("128 × 128, skewed", PAIRED, ""),
+        ("128 × 128, skewed, in turn", TURNING, ""),
+        ("128 × 128, in turn", {**PAIRED, "skewed": False, **TURNS}, ""),
+    ]
     if dim == 128:
-        found: list[Variant] = [("128 × 128, skewed", PAIRED, ""), ("cluster", {**PAIRED, **CLUSTER}, "")]
+        found = [*of_two, ("cluster", {**PAIRED, **CLUSTER}, "")]
         if name == "softcap":
-            found += [("early maxima", {**PAIRED, **EARLY}, ""), ("in turn", TURNING, "")]
-            found += [("in turn, early maxima", {**TURNING, **EARLY}, "")]
+            found += [("early maxima", {**PAIRED, **EARLY}, "")]
+            found += [("skewed, in turn, early maxima", {**TURNING, **EARLY}, "")]
         return found
-    whole = shape(192, 128) if name == "causalHeads" else WIDE
+    whole = shape(192, 128) if name in ("causalHeads", "window") else WIDE
     found = [
         ("192 × 128", whole, ""),
-        ("cluster", {**whole, **CLUSTER}, ""),
+        ("in turn", {**whole, **TURNS}, ""),
+        ("in turn, three slots", {**whole, **THREE, **TURNS}, ""),
         ("three slots", {**whole, **THREE}, ""),
+        ("cluster", {**whole, **CLUSTER}, ""),
+        *of_two,
     ]
-    if name == "causalHeads":
-        return [*found, ("128 × 128, in turn", TURNING, ""), ("in turn, cluster", {**TURNING, **CLUSTER}, "")]
-    found += [
-        ("late", whole, "late"),
-        ("divided", whole, "divided"),
-        ("divided, late", whole, "late divided"),
-    ]
+    if name in ("causalHeads", "window"):
+        return [*found, ("skewed, in turn, cluster", {**TURNING, **CLUSTER}, "")]
+    found += [(edit, whole, edit) for edit in ("late", "divided", "late divided")]
     if name == "heads":
         return found
     found += [("scores apart", whole, "scores apart"), ("release apart", whole, "release apart")]
-    found += [("128 × 128, skewed", PAIRED, ""), ("128 × 128, in turn", TURNING, "")]
     if name == "softcap":
         found += [
             ("early maxima", {**whole, **EARLY}, ""),
+            ("early maxima, in turn", {**whole, **EARLY, **TURNS}, ""),
             ("early maxima, late", {**whole, **EARLY}, "late"),
             ("early maxima, three slots", {**whole, **EARLY, **THREE}, ""),
             ("early maxima, cluster", {**whole, **EARLY, **CLUSTER}, ""),
             ("early maxima, skewed", {**PAIRED, **EARLY}, ""),
-            ("early maxima, in turn", {**TURNING, **EARLY}, ""),
+            ("early maxima, skewed, in turn", {**TURNING, **EARLY}, ""),
         ]
     return found
 
@@ -131,7 +140,7 @@ def built(name: str, dim: int, length: int, variant: Variant) -> HostProgram | s
 
 POINTS = (
     "softcap:64", "alibi:64", "heads:64", "causalHeads:64", "heads:128", "causalHeads:128", "softcap:128",
-    "alibi:128", "heads:256",
+    "alibi:128", "heads:256", "window:64",
 )  # fmt: skip
 
 
@@ -139,6 +148,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("points", nargs="*", default=POINTS, metavar="NAME:DIM")
     parser.add_argument("--length", type=int, default=8192)
+    parser.add_argument("--only", default="", metavar="REGEX", help="variants whose names have it")
     parser.add_argument("--build", action="store_true", help="derive and compile only")
     given = parser.parse_args()
     points = [(name, int(dim)) for name, dim in (point.split(":") for point in given.points)]
@@ -147,6 +157,7 @@ def main() -> None:
             (name, dim, variant[0]): pool.submit(built, name, dim, given.length, variant)
             for name, dim in points
             for variant in variants(name, dim)
+            if re.search(given.only, variant[0])
         }
         programs = {key: order.result() for key, order in orders.items()}
     for (name, dim, which), program in programs.items():

@@ -347,7 +347,7 @@ def one_pass(
     parts:   of what is reduced, each by blocks of its own; a second kernel computes what they are together
     ahead:   slots for the rows of tiles, which the warpgroup that loads fills ahead; 0: one, by who computes
     skewed:  where a warpgroup loads, a step ends behind the first products of the next one
-    turns:   warpgroups start the products of skewed steps one after the other
+    turns:   warpgroups start the products of steps one after the other
     cluster: so many blocks of neighbouring rows load the operands together, each a part, by multicast
     early_maxima: the maximum of what a monotone function makes of products is taken of the products
     """
@@ -392,8 +392,8 @@ def one_pass(
         tiles = argument(seq(try_(NUMBERS_OF_TILES), mapped(of_tile), order))
         return whole_fragments(fragment, whole_rows(of_all, seq(a.SPLIT_JOIN.with_sizes(n=of_all), tiles)))
 
-    in_turn = top_down(low.IN_TURN) if turns else id_
-    overlapped = seq(top_down(choice(*low.SKEW)), in_turn) if skewed else id_
+    in_turn = top_down(low.IN_TURN if skewed else choice(*low.STEP_IN_TURN)) if turns else id_
+    overlapped = seq(top_down(choice(*low.SKEW)) if skewed else id_, in_turn)
     roles = seq(specialise(stages, count), overlapped) if specialised else id_
     stored = stored_in_bulk if in_bulk and bulk_stores else id_
     staged = seq(stage(copies, stages), id_ if in_bulk else copied(copies), roles, stored)
