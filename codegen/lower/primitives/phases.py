@@ -36,7 +36,7 @@ def before_phase(step: i.Command, rings: frozenset[str], wait: i.Command) -> i.C
 
 
 def in_turn(step: i.Command, begin: i.Command, end: i.Command) -> i.Command | None:
-    """The step, with one command before its last products and one behind its first; None if it has one sort."""
+    """A step with a command before its last products and one behind its first; None if these are the same."""
     phases = list(_phases(_parts(step)))
     last = max((phase for phase, part in phases if _multiplies(part)), default=0)
     if not last:
