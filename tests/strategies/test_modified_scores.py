@@ -131,6 +131,19 @@ def test_turns_are_tried_first_where_they_were_faster() -> None:
         of_heads = {"b": 16384 // length, "h": 2048 // dim, "m": length, "n": length, "d": dim, "e": dim}
         return passes(name, **of_heads).candidates(for_target("sm_90a"))[0]
 
+    def first_of_score(score: str) -> dict[str, Any]:
+        text = f"""import "prelude.rise"
+def f(b: Nat, m: Nat, n: Nat, d: Nat, e: Nat)(Q: b.m.d.f16, K: b.n.d.f16, V: b.n.e.f16) =
+  zip(Q)(zip(K)(V)) |> map((Q, (K, V)) =>
+    Q |> numbered |> map((q, i) => attend((j, s) => {score}, K, V, q)))"""
+        sizes = {"b": 64, "m": 8192, "n": 8192, "d": 64, "e": 64}
+        found = Pass.of(data_flow(specialise(check_text(text)["f"], sizes)))
+        assert found is not None
+        return found.candidates(for_target("sm_90a"))[0]
+
+    sloped = first_of_score(SCORES["sloped"])
+    assert (sloped["rows"], sloped["turns"], sloped["skewed"]) == (192, True, False)
+    assert not first_of_score(SCORES["capped"])["turns"]
     assert first("causalHeads", 2048, 64)["turns"]
     assert not first("causalHeads", 2048, 128)["turns"]
     assert not first("heads", 2048, 64)["turns"]
