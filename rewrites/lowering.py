@@ -148,6 +148,20 @@ IN_TURN = rule(
     "skewed(inTurn(x))",
     meaning="Warpgroups start the products of a skewed step one after the other.",
 )
+STEP_IN_TURN = (
+    rule(
+        "step in turn, where there is one",
+        "xs |> reduceRoleSplit(s, p, c)(f)(fun(acc, y => select(q(y), g(acc, y), acc)), z)",
+        "xs |> reduceRoleSplit(s, p, c)(f)(fun(acc, y => select(q(y), inTurn(g(acc, y)), acc)), z)",
+        meaning="Of steps that compute anything, warpgroups start the products one after the other.",
+    ),
+    rule(
+        "step in turn",
+        "xs |> reduceRoleSplit(s, p, c)(f)(fun(acc, y => g(acc, y)), z)",
+        "xs |> reduceRoleSplit(s, p, c)(f)(fun(acc, y => inTurn(g(acc, y))), z)",
+        meaning="Warpgroups start the last products of a step and the first of the next one in turns.",
+    ),
+)
 SCAN_SEQ = rule(
     "scan → scanSeq",
     "xs |> scan(op, z)",

@@ -65,7 +65,7 @@ def _summands(term: Expr, index: str, minus: bool = False) -> Iterator[tuple[Exp
             for one, other in ((left, right), (right, left)):
                 parts = list(_summands(one, index))
                 fixed = [part for part, _ in parts if index not in part.free]
-                if index not in other.free and _is_finite(other) and fixed and len(fixed) < len(parts):
+                if index not in other.free and is_finite(other) and fixed and len(fixed) < len(parts):
                     for part, negative in parts:
                         yield operation("mul", part, other), minus is not negative
                     return
@@ -74,7 +74,7 @@ def _summands(term: Expr, index: str, minus: bool = False) -> Iterator[tuple[Exp
             yield term, minus
 
 
-def _is_finite(term: Expr) -> bool:
+def is_finite(term: Expr) -> bool:
     """Whether a number is finite whatever its variables are, so far as its form tells."""
     match term, call(term):
         case Literal(value), _:
@@ -82,9 +82,9 @@ def _is_finite(term: Expr) -> bool:
         case _, ("cast", _, [inner]):
             return isinstance(inner.type, Scalar) and not inner.type.is_float
         case _, (("add" | "sub" | "mul"), _, [left, right]):
-            return _is_finite(left) and _is_finite(right)
+            return is_finite(left) and is_finite(right)
         case _, ("neg", _, [inner]):
-            return _is_finite(inner)
+            return is_finite(inner)
         case _:
             return False
 
@@ -170,7 +170,7 @@ def _scores(fold: Fold) -> _Scores | None:
     if not rest or not chosen or not all(alpha_equal(other, chosen[0]) for other in chosen):
         return None
     parts = list(_summands(chosen[0], index))
-    fixed = [part for part in parts if index not in part[0].free and _is_finite(part[0])]
+    fixed = [part for part in parts if index not in part[0].free and is_finite(part[0])]
     moving = [part for part in parts if part not in fixed]
     if not moving:
         return None

@@ -1,17 +1,18 @@
 """Multicast: each block of a cluster loads a part of what all of them need, and sends it to all of them.
 
-A load can be multicast if its box does not depend on the block's rank in the cluster. Multicast requires that
-the blocks wait for each other, as warp-specialised pipelines do.
+A load can be multicast if neither its box nor how often it is executed depends on the block's rank in the
+cluster. Multicast requires that the blocks wait for each other, as warp-specialised pipelines do.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from math import prod
 
 from codegen.ir import imperative as i
 from codegen.ir.launch import derive
-from rise.nat import variable
+from rise.nat import Nat, variable
 
 ROWS = 8  # in a swizzle atom: parts start at its boundaries
 
@@ -25,18 +26,30 @@ def multicast(function: i.Function) -> i.Function:
     maps = {parameter.name: parameter for parameter in function.maps}
 
     def in_block(loop: i.ParallelFor) -> i.Command:
+        own = _differing(loop)
+
         def load(copy: i.BulkCopy) -> i.BulkCopy:
-            parts = _in_parts(copy, maps[copy.map], loop.index, blocks)
+            parts = _in_parts(copy, maps[copy.map], loop.index, own, blocks)
             if parts is None:
                 return copy
             new, parameter = parts
             made[parameter.name] = parameter
             return new
 
-        def produce(roles: i.WarpSpecialise) -> i.WarpSpecialise:
-            return replace(roles, produce=i.rebuild(roles.produce, i.BulkCopy, load))
+        def within(command: i.Command, loads: bool) -> i.Command:
+            match command:
+                case i.WarpSpecialise(_, produce, consume):
+                    return replace(command, produce=within(produce, True), consume=within(consume, False))
+                case i.BulkCopy() if loads:
+                    return load(command)
+                case i.When(value, bound) if _depend((value, bound), own):
+                    return command
+                case i.For(_, count) if _depend((count,), own):
+                    return command
+                case _:
+                    return i.with_inner(command, tuple(within(part, loads) for part in i.inner(command)))
 
-        return i.rebuild(loop, i.WarpSpecialise, produce)
+        return within(loop, False)
 
     def go(command: i.Command) -> i.Command:
         if isinstance(command, i.ParallelFor) and command.level is i.Level.BLOCK:
@@ -49,13 +62,44 @@ def multicast(function: i.Function) -> i.Function:
     return replace(function, body=body, maps=tuple(kept))
 
 
+def _differing(loop: i.ParallelFor) -> set[str]:
+    """A block's rank in its cluster, and the names of what is computed from it, or under conditions on it."""
+    found = {loop.index}
+    given: dict[str, set[str]] = {}
+
+    def see(command: i.Command, around: frozenset[str]) -> None:
+        match command:
+            case i.When(value, bound):
+                around |= value.variables | bound.variables
+            case i.For(_, count):
+                around |= count.variables
+            case i.Define(name, value):
+                given.setdefault(name, set()).update(value.variables | around)
+        target = i.target_of(command)
+        if isinstance(target, i.Access | i.Tile):
+            used = {name for n in i.own(command, Nat) for name in n.variables}
+            used |= {access.buffer for access in i.accesses(command)}
+            given.setdefault(target.buffer, set()).update(used | around)
+        for part in i.inner(command):
+            see(part, around)
+
+    see(loop.body, frozenset())
+    while more := {name for name, of in given.items() if name not in found and not of.isdisjoint(found)}:
+        found |= more
+    return found
+
+
+def _depend(values: Iterable[Nat], names: set[str]) -> bool:
+    return any(not value.variables.isdisjoint(names) for value in values)
+
+
 def _in_parts(
-    copy: i.BulkCopy, parameter: i.MapParameter, block: str, blocks: int
+    copy: i.BulkCopy, parameter: i.MapParameter, block: str, own: set[str], blocks: int
 ) -> tuple[i.BulkCopy, i.MapParameter] | None:
     """This block's part of the copy, sent to all blocks, and its map; None if it cannot be multicast."""
     box, target = parameter.map.box, copy.target  # innermost first, like the corner
     long = [d for d, size in enumerate(box) if size > 1]
-    if not isinstance(target, i.Tile) or not long or any(block in n.variables for n in copy.corner):
+    if not isinstance(target, i.Tile) or not long or _depend(copy.corner, own):
         return None
     outer = long[-1]
     part = box[outer] // blocks

@@ -213,7 +213,8 @@ class _Inserter:
         """All that is owed, after a wait for it."""
         if not owed:
             return []
-        return [i.WgmmaWait(min(each.age for each in owed)), *(each.release for each in owed)]
+        releases = _those_of_every_time_first(each.release for each in owed)
+        return [i.WgmmaWait(min(each.age for each in owed)), *releases]
 
     # --- waits and releases -----------------------------------------------------------------------
 
@@ -424,8 +425,17 @@ class _Inserter:
 
 def _paid(out: list[i.Command], owed: list[_Owed], pending: int) -> list[_Owed]:
     """Releases what a wait for at most `pending` groups has completed; the rest remains owed."""
-    out += [each.release for each in owed if each.age >= pending]
+    out += _those_of_every_time_first(each.release for each in owed if each.age >= pending)
     return [each for each in owed if each.age < pending]
+
+
+def _those_of_every_time_first(releases: Iterable[i.Command]) -> list[i.Command]:
+    """Releases of different slots, those under a condition last.
+
+    They are executed in this order, and NVIDIA's assembler computes conditions, and what follows them, late:
+    the slot of the keys would be handed back only when the weights are there.
+    """
+    return sorted(releases, key=lambda release: isinstance(release, i.When))
 
 
 def _last(release: i.Command, loop: i.For) -> i.Command:

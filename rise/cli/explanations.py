@@ -241,7 +241,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "for a step of reduceRoleSplit that starts products, computes with their results and multiplies these, "
     "whose first and last products have nothing in common, and each its own operand in the ring.",
     "R0747": "`inTurn` lets the warpgroups of a block start the products of their steps one after the other: "
-    "while one multiplies, another one computes. It is for skewed steps, `skewed(inTurn(…))`, of a "
+    "while one multiplies, another one computes. It is for steps, `inTurn(…)` or `skewed(inTurn(…))`, of a "
     "reduceRoleSplit by two or more warpgroups that compute.",
     "R0799": "An internal error of code generation. Please report it.",
     "R0801": "Emulation compiles the kernel for the host, by the command that the variable CXX names, or "

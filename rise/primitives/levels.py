@@ -77,7 +77,7 @@ declare(
 declare(
     "inTurn",
     "{t: DataType} -> t -> t",
-    "A skewed step of reduceRoleSplit by several warpgroups, which start its products one after the other.",
+    "A step of reduceRoleSplit by several warpgroups, which start its products one after the other.",
     patterns.identity,
     example=("inTurn(makeArray(2)(1, 2))", "[1, 2]"),
     lowers="id",

@@ -13,6 +13,7 @@ from rewrites.folds import FACTORS, columns_of
 from rewrites.longer import WHOLE_FRAGMENTS
 from rewrites.maps import MAP_LAST_FISSION
 from rewrites.masks import BLOCKS_OF_A_MASK, FACTOR_OF_MASK, NUMBERS_OF_TILES
+from rewrites.monotone import MAXIMUM_OF_MONOTONE, NAMED_IN_MAXIMUM
 from rewrites.movement import ZIP_MAP_FIRST, ZIP_MAP_SECOND
 from rewrites.orders import IN_PAIRS, RASTERISE_BACKWARDS
 from rewrites.rolling import ROLLING
@@ -57,10 +58,15 @@ from strategies.settings import searched
 
 OPERAND_BYTES = 2
 MOST_DIMENSIONS = 4  # of an array of matrices: two of the grid's three, and those of a matrix
+PATTERN_ROWS = 8  # that swizzling repeats: a block of a cluster loads whole ones
+
+
+# maxima of scores that a monotone function makes of products, from the products
+maxima_of_products: Strategy = everywhere(seq(NAMED_IN_MAXIMUM, top_down(MAXIMUM_OF_MONOTONE)))
 
 
 @prints_as_call
-def in_one_pass(columns: int) -> Strategy:
+def in_one_pass(columns: int, early: bool = False) -> Strategy:
     """A map over rows as a fold over blocks of the columns of what it computes first, on fragments.
 
     before: q |> map(row => softmax(K·row)·V)
@@ -72,6 +78,7 @@ def in_one_pass(columns: int) -> Strategy:
         try_(SUMMANDS),
         try_(FACTORS),
         ROLLING.with_sizes(n=columns),
+        maxima_of_products if early else id_,
         powers,
         everywhere(RECIPROCAL),
         ROWS_ON_FRAGMENTS.with_sizes(k=DEPTH),
@@ -285,12 +292,27 @@ def _skips(term: Expr) -> bool:
             return False
 
 
+def _check_cluster(cluster: int, columns: int, blocks: int, loads: bool) -> None:
+    """Refuses clusters whose blocks would not share what they load."""
+    if cluster < 1:
+        raise StrategyError("R0609", f"one_pass: cluster = {cluster} must be at least 1")
+    if not loads:
+        message = f"one_pass: cluster is {cluster}: only a warpgroup that loads sends tiles to other blocks"
+        raise StrategyError("R0609", message, hint="use `fragment=64 warp_specialised=true`, or `cluster=1`")
+    if columns % (cluster * PATTERN_ROWS):
+        message = f"one_pass: columns by cluster: {cluster * PATTERN_ROWS} does not divide {columns}"
+        raise StrategyError("R0604", message, hint="each block loads whole patterns of swizzled rows")
+    if blocks % cluster:
+        raise StrategyError("R0604", f"one_pass: blocks by cluster: {cluster} does not divide {blocks}")
+
+
 @searched(
     rows=(128, 64, 192, 256),
     columns=(128, 32, 64, 256),
     stages=(2, 1, 3, 4),
     warp_specialised=(True, False),
     blocks=(0, 132),
+    cluster=(1, 2),
     bulk_stores=(True, False),
     fragment=(64, 32, 16),
     parts=(1, 2, 4, 8),
@@ -309,6 +331,8 @@ def one_pass(
     ahead: int = 0,
     skewed: bool = False,
     turns: bool = False,
+    cluster: int = 1,
+    early_maxima: bool = False,
 ) -> Strategy:
     """Products and reductions of their rows in one kernel: attention, chains, norms.
 
@@ -323,13 +347,17 @@ def one_pass(
     parts:   of what is reduced, each by blocks of its own; a second kernel computes what they are together
     ahead:   slots for the rows of tiles, which the warpgroup that loads fills ahead; 0: one, by who computes
     skewed:  where a warpgroup loads, a step ends behind the first products of the next one
-    turns:   warpgroups start the products of skewed steps one after the other
+    turns:   warpgroups start the products of steps one after the other
+    cluster: so many blocks of neighbouring rows load the operands together, each a part, by multicast
+    early_maxima: the maximum of what a monotone function makes of products is taken of the products
     """
     workers = workers_on(fragment)
     if rows < fragment or rows % fragment:
         raise StrategyError("R0604", f"one_pass: rows by fragment: {fragment} does not divide {rows}")
     if parts < 1:
         raise StrategyError("R0609", f"one_pass: parts = {parts} must be at least 1")
+    if cluster != 1:
+        _check_cluster(cluster, columns, blocks, workers.family is Family.WGMMA and warp_specialised)
     count = rows // fragment
     in_bulk = workers.family is Family.WGMMA
     copies = TileCopy(
@@ -338,42 +366,55 @@ def one_pass(
     )  # fmt: skip
     specialised = in_bulk and warp_specialised
     early = top_down(s.COPY_AHEAD.with_sizes(s=ahead, p=1, c=count)) if ahead and specialised else id_
-    of_tile = seq(
+    whole_tile = seq(
         everywhere(FACTOR_OF_MASK),
         try_(BLOCKS_OF_A_MASK.with_sizes(n=columns)),
         try_(NUMBERS_APART),
+    )
+    block = low.MAP_BLOCK.with_sizes(d=0)
+    by_workers = seq(
         a.SPLIT_JOIN.with_sizes(n=fragment),
         argument(
             seq(
-                mapped(in_one_pass(columns)),
+                mapped(in_one_pass(columns, early_maxima)),
                 arguments(2, resident(copies, early)),
                 FOLD_OF_MAPS,
                 everywhere(computing(workers.level)),
             )
         ),
     )
+    # what a mask says of blocks of columns is said of all rows of a cluster: its blocks take the same steps
+    by_blocks = seq(a.SPLIT_JOIN.with_sizes(n=rows), argument(seq(mapped(by_workers), block)))
+    of_tile = seq(whole_tile, by_workers if cluster == 1 else by_blocks)
+    of_all = rows * cluster
 
     def of_matrix(order: Strategy) -> Strategy:
         tiles = argument(seq(try_(NUMBERS_OF_TILES), mapped(of_tile), order))
-        return whole_fragments(fragment, whole_rows(rows, seq(a.SPLIT_JOIN.with_sizes(n=rows), tiles)))
+        return whole_fragments(fragment, whole_rows(of_all, seq(a.SPLIT_JOIN.with_sizes(n=of_all), tiles)))
 
-    block = low.MAP_BLOCK.with_sizes(d=0)
-    in_turn = top_down(low.IN_TURN) if turns else id_
-    overlapped = seq(top_down(choice(*low.SKEW)), in_turn) if skewed else id_
+    in_turn = top_down(low.IN_TURN if skewed else choice(*low.STEP_IN_TURN)) if turns else id_
+    overlapped = seq(top_down(choice(*low.SKEW)) if skewed else id_, in_turn)
     roles = seq(specialise(stages, count), overlapped) if specialised else id_
     stored = stored_in_bulk if in_bulk and bulk_stores else id_
     staged = seq(stage(copies, stages), id_ if in_bulk else copied(copies), roles, stored)
     fused = repeat(choice(a.MAP_FUSION, ZIP_MAP_FIRST, ZIP_MAP_SECOND))
 
+    # a block for each tile, or a cluster
+    each = block if cluster == 1 else low.MAP_CLUSTER.with_sizes(d=0)
+    persist = low.BLOCKS_PERSIST if cluster == 1 else low.CLUSTERS_PERSIST
+
     def over_matrices(term: Expr) -> Strategy:
         counts, matrix = counted(term)
         is_matrix = isinstance(matrix.type, Array) and dimensions(matrix) == 2
-        tiles = -(-(shape(matrix.type)[0][0].value or 0) // rows) if is_matrix else 0
-        if not 0 < blocks < tiles * prod(counts):
+        tiles = -(-(shape(matrix.type)[0][0].value or 0) // of_all) if is_matrix else 0
+        persists = 0 < blocks < tiles * cluster * prod(counts)
+        if not persists and cluster == 1:
             return each_matrix(seq(fused, of_matrix(last_first(block))))
-        persistent = seq(block, low.BLOCKS_PERSIST.with_sizes(d=0, p=blocks))
+        if not persists:
+            return seq(tiles_of_all(seq(fused, of_matrix(last_first(id_)))), outermost_map(each))
+        persistent = seq(each, persist.with_sizes(d=0, p=blocks // cluster))
         # of tiles in pairs, the copying unit can bring only those that are inside
-        order = long_with_short if missing(shape(matrix.type)[0][0], rows) is None else last_first
+        order = long_with_short if missing(shape(matrix.type)[0][0], of_all) is None else last_first
         return seq(tiles_of_all(seq(fused, of_matrix(order(id_)))), outermost_map(persistent))
 
     kernel = seq(depending(over_matrices), staged)

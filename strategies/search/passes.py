@@ -10,9 +10,9 @@ from typing import Any
 
 from rewrites.algorithmic import is_reduction
 from rewrites.elements import NotPointwise
-from rewrites.folds import System, factored, of_rows
+from rewrites.folds import System, factored, is_float, of_rows, operator_name
 from rewrites.result import Success
-from rise.expr import Expr, Lambda, Primitive, call, subterms
+from rise.expr import Expr, Lambda, Primitive, call, children, subterms
 from rise.instructions import Family
 from rise.nat import Nat
 from rise.progress import stepwise
@@ -42,6 +42,8 @@ START_AND_END_AHEAD = {True: 110, False: 300}
 SKEWED, SKEWED_DEPTH, SKEWED_COLUMNS = {192: 1.0, 128: 1.08, 64: 1.08}, 128, 64
 # the same where two warpgroups take turns: of fewer terms
 IN_TURN = 1.04
+# the same where three take turns at steps that are not skewed, whose scores are sums: measured
+SUMS_IN_TURN = 1.16
 TURNING = 128  # rows
 MASKED = 0.3  # what a block takes longer whose scores are compared
 RESERVED = 1024 + 512  # bytes of shared memory: alignment, and mbarriers
@@ -61,7 +63,7 @@ SHARED = 99 * 1024  # bytes of a block that every GPU with these instructions ha
 # an estimate of what a kernel that combines parts takes, and each part of it, in columns
 COMBINED, PART = 200, 6
 LEAST_BLOCKS = 2  # of columns, of a part
-ORDERS = ((True, True), (True, False), (False, False))  # of steps: skewed, in turn
+ORDERS = ((True, True), (True, False), (False, True), (False, False))  # of steps: skewed, in turn
 WHY = "its products and the reductions of their rows are one pass"
 
 
@@ -74,6 +76,7 @@ class Pass:
 
     masked:   whether rows may have different parts of the length
     mask:     which parts, where that is known
+    summed:   whether maxima are of sums of products and other numbers
     """
 
     batch: int
@@ -83,6 +86,7 @@ class Pass:
     columns: int
     masked: bool = False
     mask: Mask | None = None
+    summed: bool = False
 
     @classmethod
     def of(cls, program: Expr) -> Pass | None:
@@ -203,7 +207,8 @@ class Pass:
         alike = not self.masked or self.rows % (2 * rows) == 0
         useful = not skewed or (self.depth >= SKEWED_DEPTH and columns >= SKEWED_COLUMNS)
         if turns:
-            useful = rows == TURNING and columns == DEEP and self.depth < SKEWED_DEPTH
+            turning = rows == TURNING if skewed else rows == ROWS[0] and self.summed
+            useful = turning and columns == DEEP and self.depth < SKEWED_DEPTH
         return several and alike and useful and self._fits(rows, columns, stages, bulk, gpu, ahead, skewed)
 
     def _fits(
@@ -221,7 +226,7 @@ class Pass:
         rows, columns = int(point["rows"]), int(point["columns"])
         busy = float(min(1.0, columns / DEEP) ** SHALLOW) * BUSY[rows]
         if point.get("turns"):
-            busy *= IN_TURN
+            busy *= IN_TURN if point["skewed"] else SUMS_IN_TURN
         elif point.get("skewed"):
             busy *= SKEWED[rows]
         start = (START_AND_END_AHEAD if point.get("ahead") else START_AND_END)[point["bulk_stores"]]
@@ -246,7 +251,17 @@ def _sizes(found: System, batch: int) -> Pass | None:
         return None
     masked = any(_chooses(part) for fold in found.folds for part in subterms(fold.body))
     own = Pass(batch, rows, _known(length) or 0, depths.pop() or 0, columns, masked)
-    return replace(own, mask=mask_of(found))
+    summed = any(_adds(fold.body) for fold in found.folds if operator_name(fold.operator) == "max")
+    return replace(own, mask=mask_of(found), summed=summed)
+
+
+def _adds(term: Expr) -> bool:
+    """Whether a term has sums of floats outside of reductions."""
+    match call(term):
+        case (("add" | "sub"), _, _) if is_float(term):
+            return True
+        case _:
+            return not is_reduction(term) and any(map(_adds, children(term)))
 
 
 def _chooses(term: Expr) -> bool:

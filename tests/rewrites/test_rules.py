@@ -266,6 +266,8 @@ def test_every_computed_rule_has_instances() -> None:
     others |= {"numbers of tiles", "blocks of a mask", "factor of a mask"}
     # tests/rewrites/test_summands.py, for these
     others |= {"numbers apart", "summands of a maximum"}
+    # tests/rewrites/test_monotone.py, for these
+    others |= {"maximum of a monotone function", "named elements in a maximum"}
     # tests/rewrites/test_literal_factors.py, for this one
     others |= {"literal factors as one"}
     # tests/strategies/test_columns.py derives products with these

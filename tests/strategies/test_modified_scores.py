@@ -70,6 +70,18 @@ def test_modified_scores_agree_with_the_interpreter(name: str, by: str) -> None:
     assert compare(found, wanted, tolerance(term)).agrees, sizes
 
 
+def test_maxima_of_bounded_scores_are_taken_of_the_products() -> None:
+    """Behind the last key there is none, and -∞ is no bounded score: there maxima stay what they are."""
+    early = one_pass(rows=64, columns=32, early_maxima=True)
+    for n, applies in ((33, False), (64, True)):
+        term = term_of(SCORES["capped"], {"m": 63, "n": n, "d": 16, "e": 16})
+        made = succeeded(early(term))
+        assert ("maximum of a monotone function" in {step.rule for step in made.steps}) is applies
+    inputs = random_inputs(inputs_of(term), SEED, exact=False)
+    found = execute(generate(made.term, "f"), inputs, "emulate")
+    assert compare(found, call(term, *inputs), tolerance(term)).agrees
+
+
 def test_results_of_32_bits_keep_the_hyperbolic_tangent() -> None:
     """Close to 0 it is more exact than what stands for it."""
     term = term_of(SCORES["capped"], {"m": 64, "n": 32, "d": 16, "e": 16}, "attendWithLogSumExp")
@@ -119,6 +131,19 @@ def test_turns_are_tried_first_where_they_were_faster() -> None:
         of_heads = {"b": 16384 // length, "h": 2048 // dim, "m": length, "n": length, "d": dim, "e": dim}
         return passes(name, **of_heads).candidates(for_target("sm_90a"))[0]
 
+    def first_of_score(score: str) -> dict[str, Any]:
+        text = f"""import "prelude.rise"
+def f(b: Nat, m: Nat, n: Nat, d: Nat, e: Nat)(Q: b.m.d.f16, K: b.n.d.f16, V: b.n.e.f16) =
+  zip(Q)(zip(K)(V)) |> map((Q, (K, V)) =>
+    Q |> numbered |> map((q, i) => attend((j, s) => {score}, K, V, q)))"""
+        sizes = {"b": 64, "m": 8192, "n": 8192, "d": 64, "e": 64}
+        found = Pass.of(data_flow(specialise(check_text(text)["f"], sizes)))
+        assert found is not None
+        return found.candidates(for_target("sm_90a"))[0]
+
+    sloped = first_of_score(SCORES["sloped"])
+    assert (sloped["rows"], sloped["turns"], sloped["skewed"]) == (192, True, False)
+    assert not first_of_score(SCORES["capped"])["turns"]
     assert first("causalHeads", 2048, 64)["turns"]
     assert not first("causalHeads", 2048, 128)["turns"]
     assert not first("heads", 2048, 64)["turns"]

@@ -116,6 +116,13 @@ def test_a_skewed_step_waits_for_its_scores_once() -> None:
     assert "sum_" in wait[0] and "barrier_arrive(empty" in wait[1]
 
 
+def test_what_is_released_in_every_step_is_released_first() -> None:
+    """The slot of the rows is handed back in the last step, the slot of the keys in all of them."""
+    _, low = lowered("heads", {"b": 1, "h": 2, "m": 128, "n": 256, "d": 16, "e": 16}, blocks=1, ahead=2)
+    releases = re.findall(r"barrier_arrive\((empty\w*)", generate(low, "f").source)
+    assert releases.index("empty_1") < releases.index("empty")
+
+
 def test_the_unedited_kernel_is_accepted() -> None:
     assert edited(r"start_next_grid\(\);", "start_next_grid();", ahead=1, skewed=True) == ""
 

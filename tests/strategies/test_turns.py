@@ -29,10 +29,11 @@ PROGRAMS = loaded(Path(__file__).parents[2] / "examples" / "attention.rise")
 SEED = 20261125
 # even and odd numbers of steps and of tiles, one step, none for some rows; two warpgroups and three
 CASES = [
-    ("attention", {"m": 128, "n": 32, "d": 16, "e": 16}, 128, 0),
-    ("window", {"m": 65, "n": 97, "d": 16, "e": 16}, 128, 0),
-    ("heads", {"b": 1, "h": 3, "m": 130, "n": 97, "d": 16, "e": 16}, 128, 2),
-    ("causalHeads", {"b": 1, "h": 2, "m": 192, "n": 130, "d": 16, "e": 16}, 192, 1),
+    ("attention", {"m": 128, "n": 32, "d": 16, "e": 16}, 128, 0, False),
+    ("window", {"m": 65, "n": 97, "d": 16, "e": 16}, 128, 0, True),
+    ("heads", {"b": 1, "h": 3, "m": 130, "n": 97, "d": 16, "e": 16}, 128, 2, True),
+    ("window", {"m": 385, "n": 64, "d": 16, "e": 16}, 128, 1, False),
+    ("causalHeads", {"b": 1, "h": 2, "m": 192, "n": 130, "d": 16, "e": 16}, 192, 1, False),
 ]
 
 
@@ -47,10 +48,12 @@ def lowered(name: str, sizes: dict[str, int], **parameters: Any) -> tuple[Expr, 
     return term, succeeded(result).term
 
 
-@pytest.mark.parametrize(("name", "sizes", "rows", "blocks"), CASES)
-def test_turns_agree_with_the_interpreter(name: str, sizes: dict[str, int], rows: int, blocks: int) -> None:
+@pytest.mark.parametrize(("name", "sizes", "rows", "blocks", "skewed"), CASES)
+def test_turns_agree_with_the_interpreter(
+    name: str, sizes: dict[str, int], rows: int, blocks: int, skewed: bool
+) -> None:
     stages = Random(f"{SEED} {name} {sizes}").choice((2, 3))
-    term, low = lowered(name, sizes, rows=rows, blocks=blocks, stages=stages)
+    term, low = lowered(name, sizes, rows=rows, blocks=blocks, stages=stages, skewed=skewed)
     assert "inTurn" in {part.name for part in subterms(low) if isinstance(part, Primitive)}
     inputs = random_inputs(inputs_of(term), SEED, exact=False)
     found = execute(assemble(low, "f"), inputs, "emulate")
@@ -58,14 +61,15 @@ def test_turns_agree_with_the_interpreter(name: str, sizes: dict[str, int], rows
 
 
 @cache
-def made() -> tuple[Expr, Kernel]:
-    term, low = lowered("heads", {"b": 1, "h": 2, "m": 128, "n": 128, "d": 16, "e": 16}, blocks=1)
+def made(skewed: bool) -> tuple[Expr, Kernel]:
+    sizes = {"b": 1, "h": 2, "m": 128, "n": 128, "d": 16, "e": 16}
+    term, low = lowered("heads", sizes, blocks=1, skewed=skewed)
     return term, generate(low, "f")
 
 
-def edited(pattern: str, by: str, number: int = 0) -> str:
+def edited(pattern: str, by: str, number: int = 0, skewed: bool = True) -> str:
     """What the emulator says of a kernel whose text was edited at one place."""
-    term, kernel = made()
+    term, kernel = made(skewed)
     place = list(re.finditer(pattern, kernel.source))[number]
     source = kernel.source[: place.start()] + by + kernel.source[place.end() :]
     try:
@@ -93,8 +97,14 @@ def test_the_emulator_notices_a_missing_or_wrong_turn(pattern: str, by: str, num
     assert edited(pattern, by, number)
 
 
+@pytest.mark.parametrize(("pattern", "number"), [(WAIT, 0), (ARRIVE, 1)])
+def test_the_emulator_notices_a_missing_turn_of_steps_that_are_not_skewed(pattern: str, number: int) -> None:
+    assert edited(pattern, ";", number, skewed=False)
+
+
 def test_the_unedited_kernel_is_accepted() -> None:
-    assert edited(r"start_next_grid\(\);", "start_next_grid();") == ""
+    for skewed in (True, False):
+        assert edited(r"start_next_grid\(\);", "start_next_grid();", skewed=skewed) == ""
 
 
 # --- refusals -------------------------------------------------------------------------------------------
@@ -112,7 +122,7 @@ def test_one_warpgroup_takes_no_turns() -> None:
     assert "several warpgroups" in result.story()
 
 
-def test_a_step_that_is_not_skewed_takes_no_turns() -> None:
+def test_a_step_that_is_not_by_roles_takes_no_turns() -> None:
     text = (
         "fun((a: 64.64.f16, b: 64.64.f16) => zip(a |> split(64))(b |> split(64)) |>"
         " reduceSeq(Local)(fun((acc, ab) => inTurn(acc + 1.0)), 0.0))"

@@ -35,6 +35,17 @@ def before_phase(step: i.Command, rings: frozenset[str], wait: i.Command) -> i.C
     return _inserted(step, first[1], wait)
 
 
+def in_turn(step: i.Command, begin: i.Command, end: i.Command) -> i.Command | None:
+    """A step with a command before its last products and one behind its first; None if these are the same."""
+    phases = list(_phases(_parts(step)))
+    last = max((phase for phase, part in phases if _multiplies(part)), default=0)
+    if not last:
+        return None
+    products = next(part for phase, part in phases if phase == last and _multiplies(part))
+    behind = next(part for phase, part in phases if phase)
+    return _inserted(_inserted(step, products, begin), behind, end)
+
+
 def buffers(part: i.Command) -> set[str]:
     """The buffers that a command uses."""
     return {access.buffer for access in i.accesses_in(resolved(part))}
@@ -56,12 +67,16 @@ def _phases(parts: Sequence[i.Command]) -> Iterator[tuple[int, i.Command]]:
     phase, after_products = 0, False
     for part in parts:
         inner = list(i.commands(part))
-        products = any(isinstance(c, i.MmaFragment) for c in inner)
+        products = _multiplies(part)
         clears = all(isinstance(c, i.FillFragment | i.For) for c in inner)
         if after_products and not products and not clears:
             phase, after_products = phase + 1, False
         after_products = after_products or products
         yield phase, part
+
+
+def _multiplies(part: i.Command) -> bool:
+    return any(isinstance(c, i.MmaFragment) for c in i.commands(part))
 
 
 def _inserted(command: i.Command, place: i.Command, wait: i.Command) -> i.Command:

@@ -25,7 +25,7 @@ from codegen.lower.primitives.phases import before_phase, by_phase
 from codegen.lower.primitives.prefetch import Halves, halves
 from codegen.lower.primitives.skew import Guard, Order, SkewedLoop, not_by_roles, skewed_step
 from codegen.lower.primitives.skipping import Visited, visited
-from codegen.lower.primitives.turns import Turns
+from codegen.lower.primitives.turns import Turns, not_in_turn
 from codegen.lower.resolve import resolved
 from codegen.lower.translate import (
     Call,
@@ -147,6 +147,8 @@ class _Pipeline:
             raise TranslationError("R0725", message, self.call.origin, hint)
         if self.call.name == "reduceRoleSplit":
             return self._warp_specialised(loaded, step)
+        if self.order is Order.IN_TURN:
+            raise not_in_turn(self.call.origin)
         if self.order is not Order.PLAIN:
             raise not_by_roles(self.call.origin)
         return self.visited.around(self._by_all(loaded, step))
@@ -376,12 +378,14 @@ class _Pipeline:
             setup += [i.InitBarriers(full, stages), i.InitBarriers(empty, stages, consumers)]
             declared += [full, empty]
         turns = None
-        if self.order is Order.SKEWED_IN_TURN:
-            earlier = variable(position) + variable(execution)  # an odd number where position - execution is
+        if self.order in (Order.IN_TURN, Order.SKEWED_IN_TURN):
+            # with `skewed` one less in each execution: an odd number where position - execution is
+            earlier = variable(position)
+            earlier += variable(execution) if self.order is Order.SKEWED_IN_TURN else 0
             turns = Turns.of(self.translator, consumers, earlier, self.call.origin)
             setup.append(turns.setup)
-        looping = self._loop(k, use, guards)
-        if self.order is not Order.PLAIN:
+        looping = self._loop(k, use, guards, turns)
+        if self.order in (Order.SKEWED, Order.SKEWED_IN_TURN):
             loop = partial(self._for, k)
             looping = SkewedLoop(k, count, again, guards, loop, self.call.origin).command(turns)
         whole: i.Command = i.WarpSpecialise(
@@ -404,11 +408,16 @@ class _Pipeline:
             whole = i.New(ring.space, ring.name, ring.type, whole, ring.origin, ring.layout)
         return whole
 
-    def _loop(self, k: str, step: i.Command, guards: Sequence[Guard]) -> i.Command:
+    def _loop(self, k: str, step: i.Command, guards: Sequence[Guard], turns: Turns | None) -> i.Command:
         """for k < n. step, which waits for the slots that it uses, and hands them back"""
+        given = step
         for guard in guards:
             step = before_phase(step, guard.rings, guard.wait)
-        return self._for(k, self.count, i.sequence(step, *(guard.release for guard in guards)))
+        finish: i.Command = i.Skip()
+        if turns is not None and self.order is Order.IN_TURN:
+            step, finish = turns.within(given, step, variable(k), self.call.origin)
+        loop = self._for(k, self.count, i.sequence(step, *(guard.release for guard in guards)))
+        return i.sequence(loop, i.When(constant(0), self.count, finish)) if finish != i.Skip() else loop
 
     def _for(self, index: str, count: Nat, body: i.Command) -> i.Command:
         return i.For(index, count, body, role=i.Role.PIPELINE, label=self.call.name, origin=self.call.origin)

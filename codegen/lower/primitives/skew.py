@@ -90,7 +90,8 @@ class Order(Enum):
 
     PLAIN = auto()
     SKEWED = auto()
-    SKEWED_IN_TURN = auto()  # of warpgroups
+    IN_TURN = auto()  # of warpgroups
+    SKEWED_IN_TURN = auto()
 
 
 def skewed_step(step: Expr) -> tuple[Expr, Order]:
@@ -103,6 +104,8 @@ def skewed_step(step: Expr) -> tuple[Expr, Order]:
                     if found is not None and found[0] == "inTurn":
                         order, (inner,) = Order.SKEWED_IN_TURN, found[2]
                     return Lambda(state, Lambda(x, inner), step.origin), order
+                case "inTurn", _, [inner]:
+                    return Lambda(state, Lambda(x, inner), step.origin), Order.IN_TURN
     return step, Order.PLAIN
 
 

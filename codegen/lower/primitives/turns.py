@@ -1,7 +1,13 @@
-"""Turns: warpgroups start the products of their skewed steps one after the other, the next one when one has.
+"""Turns: warpgroups start the products of their steps one after the other, the next one when one has.
+
+Of skewed steps,
 
     parFor(warpgroup) g < w. (P (k+1) ; R k ; Q (k+1))   =
     parFor(warpgroup) g < w. (wait for turn g ; P (k+1) ; R k ; arrive at turn (g+1) mod w ; Q (k+1))
+
+and of others, P k ; Q k ; R k, the last products of a step and the first ones of the next are a turn:
+
+    parFor(warpgroup) g < w. (P (k+1) ; if 0 < k+1 then arrive at turn (g+1) mod w ; Q ; wait for turn g ; R)
 
 While one warpgroup computes with its products, Q, the products of another one keep tensor cores busy. Without
 turns all warpgroups of a block tend to multiply, and then to compute, at the same time. The equation holds
@@ -11,22 +17,23 @@ the ping-pong of FlashAttention-3 (Shah et al., 2024, section 3.1).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codegen.ir import imperative as i
 from codegen.ir.buffers import BARRIERS, MBARRIER
+from codegen.lower.primitives.phases import in_turn
 from codegen.lower.translate import Call, Continuation, Translator, accept_at, continuing
 from rise.errors import TranslationError
 from rise.nat import Nat, constant, quotient, remainder, variable
 from rise.source import Origin
 from rise.types import Array, Space
 
-HINT = "write `skewed(inTurn(…))` for the step of a `reduceRoleSplit` whose consumers are 2 or more"
+HINT = "write `inTurn(…)`, or `skewed(inTurn(…))`, for the step of a `reduceRoleSplit` by 2 consumers or more"
 
 
 @dataclass(frozen=True)
 class Turns:
-    """The turns of so many warpgroups. A pipeline of n elements has n - 1, which begin behind the first step.
+    """The turns of so many warpgroups. A pipeline of n elements has n, one of skewed steps n - 1.
 
     before: how many there were in earlier executions of the pipeline, up to a multiple of 2
     """
@@ -65,9 +72,28 @@ class Turns:
         following = remainder(variable(warpgroup) + 1, constant(self.warpgroups))
         return i.Arrive(accept_at(self.barriers, following))
 
+    def within(
+        self, given: i.Command, step: i.Command, k: Nat, origin: Origin
+    ) -> tuple[i.Command, i.Command]:
+        """The step of number k, and what follows the last one.
+
+        given: the step without waits for slots, which is a loop over warpgroups
+        """
+        if not (isinstance(given, i.ParallelFor) and given.level is i.Level.WARPGROUP):
+            raise TranslationError("R0747", "this step is not a map over warpgroups", origin)
+        begin, end = self.begin(given.index, k), self.end(given.index)
+        made = in_turn(step, begin, i.When(constant(0), k, end))
+        if made is None:
+            message = "this step does not start products, compute with them and end with further products"
+            raise TranslationError("R0747", message, origin, HINT)
+        return made, replace(given, body=end)
+
 
 @continuing("inTurn")
 def refused(translator: Translator, call: Call, then: Continuation) -> i.Command:
-    """A skewed step of `reduceRoleSplit` is translated without it."""
-    message = "`inTurn` is for a skewed step of a pipeline by roles"
-    raise TranslationError("R0747", message, call.origin, HINT)
+    """A step of `reduceRoleSplit` is translated without it."""
+    raise not_in_turn(call.origin)
+
+
+def not_in_turn(origin: Origin) -> TranslationError:
+    return TranslationError("R0747", "`inTurn` is for the step of a pipeline by roles", origin, HINT)
