@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import gcd
 
 from rewrites import algorithmic as a
 from rewrites import lowering as low
 from rewrites.padding import ROUND_UP_MAP
 from rise.expr import Expr
 from rise.types import shape
-from strategies.batches.runs import PADDING
+from strategies.abstraction import outermost_parts
+from strategies.batches.runs import LEAST_ASYNCHRONOUS, PADDING
 from strategies.core import Rewrite, Strategy, argument, depending, prints_as_call, seq
 from strategies.matmul.epilogue import direct_epilogue
 from strategies.matmul.grid import by_itself, to_warps
 from strategies.matmul.instructions import accumulate_fragments, load_once, tensorise, warp_tiles
-from strategies.matmul.products import bring_prologue, separate_prologue
-from strategies.matmul.rounding import rounded_up
+from strategies.matmul.products import Product, bring_prologue, is_product, separate_prologue
+from strategies.matmul.rounding import row_of, rounded_up
 from strategies.matmul.schedules import operands_named, products
 from strategies.matmul.staging import TileCopy, stage
 from strategies.matmul.tiling import tile_reduction
+from strategies.memory_bound.blocks import WIDEST
 from strategies.places import mapped
 
 Block = tuple[int, int, int]
@@ -70,17 +73,27 @@ def on_fragments_of(
     columns = 2 * fragment[1] if threads else fragment[1]  # then padded rows start in different banks
     parts = (rows, columns, fragment[2])
     m, n, k = (-(-size // part) * part for size, part in zip(sizes, parts, strict=True))
-    again = stage(TileCopy(threads, 1, PADDING, asynchronous=False), bool(threads))
-    sums = seq(
-        tile_reduction(k), warp_tiles(rows, n), tensorise(fragment), accumulate_fragments, load_once, again
-    )
-    whole = direct_epilogue(sums, (rows, n), fragment, workers)
-    return seq(
-        products,
-        separate_prologue,
-        rounded_up((m, n, k), None, operands_named(whole)),
-        bring_prologue,
-    )
+    def whole(term: Expr) -> Rewrite:
+        again = stage(row_copy(term, threads), bool(threads))
+        sums = seq(
+            tile_reduction(k), warp_tiles(rows, n), tensorise(fragment), accumulate_fragments, load_once, again
+        )
+        computed = direct_epilogue(sums, (rows, n), fragment, workers)
+        return rounded_up((m, n, k), None, operands_named(computed))
+
+    return seq(products, separate_prologue, depending(whole), bring_prologue)
+
+
+def row_copy(term: Expr, threads: int) -> TileCopy:
+    """How threads copy rows of the operands of products: by the widest vectors that divide all of them."""
+    rows = [
+        row_of(matrix) for part in outermost_parts(term, is_product) for matrix in Product.of(part).operands
+    ]
+    known = [row for row in rows if row is not None and row.size.value is not None]
+    vectors = [gcd(row.size.value or 1, WIDEST // row.width) for row in known]
+    vector = min(vectors, default=1) if len(known) == len(rows) else 1
+    asynchronous = all(vector * row.width >= LEAST_ASYNCHRONOUS for row in known)
+    return TileCopy(threads, vector if asynchronous else 1, PADDING, asynchronous and len(known) == len(rows))
 
 
 @prints_as_call
