@@ -134,7 +134,9 @@ def _buffers(body: i.Command, launch: Launch) -> Iterator[Buffer]:
         if isinstance(command, i.New) and command.space.in_shared_memory:
             owner = next((c for c in around if isinstance(c, i.ParallelFor) and c.level in OWNERS), None)
             # workers are not synchronised, so a buffer of theirs is live as long as any of them is running
-            uses = [extent(owner)] if owner else [extent(c) for c in _using(command.body, command.name, launch)]
+            uses = (
+                [extent(owner)] if owner else [extent(c) for c in _using(command.body, command.name, launch)]
+            )
             live = Region(min((u.start for u in uses), default=0), max((u.end for u in uses), default=0))
             if command.layout == BARRIERS:
                 # copies in flight may still signal the mbarrier, so its memory is never reused

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from math import gcd
 
 from rewrites import algorithmic as a
 from rewrites import lowering as low
+from rewrites.orders import MAP_REORDER, STRIDED_IN_PARTS
 from rewrites.padding import ROUND_UP_MAP
+from rewrites.zips import ZIP_REORDER
 from rise.expr import Expr
-from rise.types import shape
+from rise.types import Scalar, Type, shape
 from strategies.abstraction import outermost_parts
 from strategies.batches.runs import LEAST_ASYNCHRONOUS, PADDING
-from strategies.core import Rewrite, Strategy, argument, depending, prints_as_call, seq
+from strategies.core import Rewrite, Strategy, argument, choice, depending, normalize, prints_as_call, seq
 from strategies.matmul.epilogue import direct_epilogue
 from strategies.matmul.grid import by_itself, to_warps
 from strategies.matmul.instructions import accumulate_fragments, load_once, tensorise, warp_tiles
@@ -21,12 +24,17 @@ from strategies.matmul.rounding import row_of, rounded_up
 from strategies.matmul.schedules import operands_named, products
 from strategies.matmul.staging import TileCopy, stage
 from strategies.matmul.tiling import tile_reduction
-from strategies.memory_bound.blocks import WIDEST
+from strategies.memory_bound.blocks import WARP, WIDEST
+from strategies.normal_forms import view_inward
 from strategies.places import mapped
 
 Block = tuple[int, int, int]
 FRAGMENTS: Mapping[str, Block] = {"f16": (16, 8, 16), "bf16": (16, 8, 16), "tf32": (16, 8, 8)}
 ROWS, COLUMNS = 16, 8  # of each of them
+LANES = 8  # rows of a fragment of which a warp stores elements at once, each by four lanes
+BANKS, BANK = 32, 4  # of shared memory; their width in bytes
+# an order of rows as an order of those of operands
+order_inward: Strategy = seq(normalize(choice(MAP_REORDER, ZIP_REORDER)), view_inward)
 
 
 @prints_as_call
@@ -73,27 +81,61 @@ def on_fragments_of(
     columns = 2 * fragment[1] if threads else fragment[1]  # then padded rows start in different banks
     parts = (rows, columns, fragment[2])
     m, n, k = (-(-size // part) * part for size, part in zip(sizes, parts, strict=True))
+
     def whole(term: Expr) -> Rewrite:
-        again = stage(row_copy(term, threads), bool(threads))
+        again = stage(row_copy(term, threads, operand), bool(threads))
         sums = seq(
-            tile_reduction(k), warp_tiles(rows, n), tensorise(fragment), accumulate_fragments, load_once, again
+            tile_reduction(k),
+            warp_tiles(rows, n),
+            tensorise(fragment),
+            accumulate_fragments,
+            load_once,
+            again,
         )
         computed = direct_epilogue(sums, (rows, n), fragment, workers)
+        apart = spacing(term.type, rows) if threads else 1
+        if apart > 1:
+            strided = STRIDED_IN_PARTS.with_sizes(p=m // (LANES * apart), q=LANES, s=apart)
+            computed = seq(strided, argument(seq(order_inward, computed)))
         return rounded_up((m, n, k), None, operands_named(computed))
 
     return seq(products, separate_prologue, depending(whole), bring_prologue)
 
 
-def row_copy(term: Expr, threads: int) -> TileCopy:
-    """How threads copy rows of the operands of products: by the widest vectors that divide all of them."""
+def spacing(result: Type, rows: int) -> int:
+    """How far apart rows of a result are best that lanes store at once, if it is a run of odd rows.
+
+    rows: that a warp computes
+    """
+    sizes, element = shape(result)
+    width = element.bytes if isinstance(element, Scalar) else 1
+    row = (sizes[-1].value or 1) * width
+    if row % WIDEST == 0:
+        return 1
+
+    def in_turn(apart: int) -> int:
+        """How many stores of the lanes of a warp, 2 elements apart in rows of LANES, are to one bank."""
+        starts = range(0, LANES * apart * row, apart * row)
+        words = {(start + 2 * lane * width) // BANK for start in starts for lane in range(WARP // LANES)}
+        return max(Counter(word % BANKS for word in words).values())
+
+    return min((apart for apart in (1, 2, 4) if rows % (LANES * apart) == 0), key=in_turn)
+
+
+def row_copy(term: Expr, threads: int, operand: str) -> TileCopy:
+    """How threads copy rows of the operands of products: by the widest vectors that divide all of them.
+
+    What is rounded on its way (tf32) goes through registers, element by element.
+    """
     rows = [
         row_of(matrix) for part in outermost_parts(term, is_product) for matrix in Product.of(part).operands
     ]
     known = [row for row in rows if row is not None and row.size.value is not None]
     vectors = [gcd(row.size.value or 1, WIDEST // row.width) for row in known]
     vector = min(vectors, default=1) if len(known) == len(rows) else 1
-    asynchronous = all(vector * row.width >= LEAST_ASYNCHRONOUS for row in known)
-    return TileCopy(threads, vector if asynchronous else 1, PADDING, asynchronous and len(known) == len(rows))
+    wide = all(vector * row.width >= LEAST_ASYNCHRONOUS for row in known)
+    asynchronous = wide and bool(known) and operand != "tf32"
+    return TileCopy(threads, vector if asynchronous else 1, PADDING, asynchronous, in_columns=True)
 
 
 @prints_as_call

@@ -9,7 +9,7 @@ from rise.expr import Expr, Lambda, call, subterms
 from rise.types import TF32, Scalar, shape
 from strategies.abstraction import outermost_parts
 from strategies.batches.fragments import COLUMNS, FRAGMENTS, ROWS
-from strategies.batches.runs import PADDING, added_by_padding, arrays_of, width_of
+from strategies.batches.runs import PADDING, added_by_padding, arrays_of, stored_part, width_of
 from strategies.matmul.products import Product, is_product
 from strategies.memory_bound.blocks import WARP, WIDEST
 
@@ -107,7 +107,7 @@ class Sizes:
             max(depths, default=1),
             operand,
             any(len(shape(run)[0]) > 2 for run in runs),
-            (added_by_padding(runs), added_by_padding([term.type])),
+            (added_by_padding(runs), added_by_padding([term.type], stored_part(term.type))),
         )
 
     @property
