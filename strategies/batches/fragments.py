@@ -31,6 +31,7 @@ from strategies.places import mapped
 Block = tuple[int, int, int]
 FRAGMENTS: Mapping[str, Block] = {"f16": (16, 8, 16), "bf16": (16, 8, 16), "tf32": (16, 8, 8)}
 ROWS, COLUMNS = 16, 8  # of each of them
+LOADS = 56  # of a thread that are under way before it stores the first
 LANES = 8  # rows of a fragment of which a warp stores elements at once, each by four lanes
 BANKS, BANK = 32, 4  # of shared memory; their width in bytes
 # an order of rows as an order of those of operands
@@ -135,7 +136,7 @@ def row_copy(term: Expr, threads: int, operand: str) -> TileCopy:
     vector = min(vectors, default=1) if len(known) == len(rows) else 1
     wide = all(vector * row.width >= LEAST_ASYNCHRONOUS for row in known)
     asynchronous = wide and bool(known) and operand != "tf32"
-    return TileCopy(threads, vector if asynchronous else 1, PADDING, asynchronous, in_columns=True)
+    return TileCopy(threads, vector if asynchronous else 1, PADDING, asynchronous, in_columns=True, loads=LOADS)
 
 
 @prints_as_call

@@ -47,6 +47,7 @@ class TileCopy:
     swizzled: rows as long as a pattern are swizzled instead
     asynchronous: by `cp.async` where operands are not computed
     in_columns: by fewer threads, up to a quarter, if then each always has the same part of a row
+    loads: of each thread, that are under way before it stores the first, where copies go through registers
     """
 
     threads: int
@@ -56,6 +57,7 @@ class TileCopy:
     swizzled: bool = False
     bulk: bool = False
     in_columns: bool = False
+    loads: int = 0
 
     def primitive(self, tile: Known) -> str:
         computed = isinstance(tile, Contiguity) and tile.computed
@@ -63,8 +65,16 @@ class TileCopy:
 
     def rule(self, tile: Known, type_: Type) -> Rule:
         """The copy of a tile, along its contiguous dimension."""
-        rows, columns = s.COPY[self.primitive(tile)]
-        return (columns if _by_columns(tile) else rows).with_sizes(**self.of(type_, _by_columns(tile)))
+        by_columns = _by_columns(tile)
+        batches = self.loads and self.primitive(tile) == "copyThreads"
+        rules = s.COPY_IN_BATCHES if batches else s.COPY[self.primitive(tile)]
+        sizes = self.of(type_, by_columns)
+        return rules[by_columns].with_sizes(**sizes, **(self._batch(type_, sizes) if batches else {}))
+
+    def _batch(self, tile: Type, sizes: dict[str, int]) -> dict[str, int]:
+        """How many vectors a thread loads before it stores the first."""
+        each = prod(size.value or 1 for size in shape(tile)[0]) // (sizes["v"] * sizes["t"])
+        return {"u": next(u for u in range(min(self.loads, each), 0, -1) if each % u == 0)}
 
     def swizzle(self, tile: Known, type_: Type) -> Rewrite:
         """The tile in swizzled rows, where these are as long as a pattern's."""
