@@ -28,6 +28,7 @@ WIDEST_ROW = 128  # sums that a thread has in its registers at most
 MANY_ROWS, MANY_BLOCKS = 96, 3  # of a matrix, and of a multiprocessor: a warp may have two fragments of rows
 UNROLLED = 32 * 32  # multiplications of a row, whose loops are all unrolled
 ELEMENTS_FROM = 33  # rows, from which on threads bring elements of matrices of odd sizes: measured
+OPERANDS = 2  # of a product
 LARGEST_SIDE = 128  # rows, columns and depth of a product: with larger ones a block has enough to do
 MANY = 1 << 20  # matrices of a batch, where their number is known at launch only
 ALIGNMENTS = (WIDEST, 8, 4)  # bytes: of the runs of a block, the best first
@@ -172,13 +173,9 @@ class Sizes:
         return Plan(WARPS, count, WARP * warps)
 
     def _by_blocks(self, part: int) -> Plan:
-        """As few matrices as are whole vectors.
-
-        Results go through shared memory where a multiprocessor then still has two blocks: measured.
-        """
-        if self.rows >= ELEMENTS_FROM and any(size % ALIGNMENTS[-1] for size in self.read):
-            return self._by_elements(part or ROWS)
-        read, written = (sum(self.read) + self.longer[0], self.written + self.longer[1])
+        """As few matrices as are whole vectors, which take the room of several blocks of a multiprocessor."""
+        if self.rows >= ELEMENTS_FROM and self.has_ragged_rows:
+            return self._by_elements(part)
         counts = [self._whole(alignment) for alignment in ALIGNMENTS]
         limits = [
             (2 * TILE, True),
@@ -191,18 +188,33 @@ class Sizes:
             (count, stored)
             for limit, stored in limits
             for count in counts
-            if count * (read + stored * written) + RESERVED <= limit
+            if self._shared(count, stored) + RESERVED <= limit
         ]
         count, stored = choices[0] if choices else (1, False)
-        part = part or self._rows_of_a_warp(count * (read + stored * written))
+        part = part or self._rows_of_a_warp(self._shared(count, stored))
         return Plan(BLOCKS, min(count, self.batch), WARP * -(-self.rows // part), stored, part)
 
     def _by_elements(self, part: int) -> Plan:
-        """One matrix, whose size no copy divides. Results leave as one run if there is room: measured."""
+        """One matrix, in padded rows. Results leave as one run if there is room: measured."""
         m, n, k = (-(-size // ROWS) * ROWS for size in self.product)
         padded = (m * (k + PADDING) + k * (n + PADDING)) * 2
-        stored = padded + self.written + RESERVED <= ROOM
+        part = part or ROWS
+        stored = max(padded, self.written) + RESERVED <= ROOM
         return Plan(BLOCKS, 1, WARP * -(-self.rows // part), stored, part, ELEMENTS)
+
+    @property
+    def has_ragged_rows(self) -> bool:
+        """Whether no copy divides a matrix."""
+        return any(size % ALIGNMENTS[-1] for size in self.read)
+
+    def _shared(self, count: int, stored: bool) -> int:
+        """The bytes of shared memory of a block.
+
+        Results of one matrix are where its operands were, if nothing else is read beside these.
+        """
+        read, written = (sum(self.read) + self.longer[0], stored * (self.written + self.longer[1]))
+        again = count == 1 and len(self.read) <= OPERANDS
+        return max(read, written) if again else count * (read + written)
 
     def _rows_of_a_warp(self, shared: int) -> int:
         """Those of two fragments, which load B half as often, if a multiprocessor has enough warps: measured.
