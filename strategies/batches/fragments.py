@@ -20,7 +20,7 @@ from strategies.matmul.epilogue import direct_epilogue
 from strategies.matmul.grid import by_itself, to_warps
 from strategies.matmul.instructions import accumulate_fragments, load_once, tensorise, warp_tiles
 from strategies.matmul.products import Product, bring_prologue, is_product, separate_prologue
-from strategies.matmul.rounding import row_of, rounded_up
+from strategies.matmul.rounding import rounded_up, row_of
 from strategies.matmul.schedules import operands_named, products
 from strategies.matmul.staging import TileCopy, stage
 from strategies.matmul.tiling import tile_reduction
@@ -136,7 +136,8 @@ def row_copy(term: Expr, threads: int, operand: str) -> TileCopy:
     vector = min(vectors, default=1) if len(known) == len(rows) else 1
     wide = all(vector * row.width >= LEAST_ASYNCHRONOUS for row in known)
     asynchronous = wide and bool(known) and operand != "tf32"
-    return TileCopy(threads, vector if asynchronous else 1, PADDING, asynchronous, in_columns=True, loads=LOADS)
+    vector = vector if asynchronous else 1
+    return TileCopy(threads, vector, PADDING, asynchronous, in_columns=True, loads=LOADS)
 
 
 @prints_as_call
