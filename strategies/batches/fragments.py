@@ -31,7 +31,7 @@ from strategies.places import mapped
 Block = tuple[int, int, int]
 FRAGMENTS: Mapping[str, Block] = {"f16": (16, 8, 16), "bf16": (16, 8, 16), "tf32": (16, 8, 8)}
 ROWS, COLUMNS = 16, 8  # of each of them
-LOADS = 56  # of a thread that are under way before it stores the first
+LOADS = 112  # of a thread that are under way before it stores the first
 LANES = 8  # rows of a fragment of which a warp stores elements at once, each by four lanes
 BANKS, BANK = 32, 4  # of shared memory; their width in bytes
 # an order of rows as an order of those of operands
@@ -68,7 +68,7 @@ def each_by_all(s: Rewrite) -> Strategy:
 
 @prints_as_call
 def on_fragments_of(
-    sizes: Block, rows: int, workers: Rewrite, operand: str = "f16", threads: int = 0
+    sizes: Block, rows: int, workers: Rewrite, operand: str = "f16", threads: int = 0, vector: int = 0
 ) -> Strategy:
     """A matrix around products by instructions, with zeros up to whole fragments.
 
@@ -77,6 +77,7 @@ def on_fragments_of(
     workers: the level of the maps over these parts
     operand: the type of the numbers that are multiplied
     threads: that first lay both operands out again, with zeros, in padded rows; 0: read as they are
+    vector:  elements that one of them brings at once; 0: chosen
     """
     fragment = FRAGMENTS[operand]
     columns = 2 * fragment[1] if threads else fragment[1]  # then padded rows start in different banks
@@ -84,7 +85,7 @@ def on_fragments_of(
     m, n, k = (-(-size // part) * part for size, part in zip(sizes, parts, strict=True))
 
     def whole(term: Expr) -> Rewrite:
-        again = stage(row_copy(term, threads, operand), bool(threads))
+        again = stage(row_copy(term, threads, operand, vector), bool(threads))
         sums = seq(
             tile_reduction(k),
             warp_tiles(rows, n),
@@ -123,21 +124,23 @@ def spacing(result: Type, rows: int) -> int:
     return min((apart for apart in (1, 2, 4) if rows % (LANES * apart) == 0), key=in_turn)
 
 
-def row_copy(term: Expr, threads: int, operand: str) -> TileCopy:
+def row_copy(term: Expr, threads: int, operand: str, vector: int = 0) -> TileCopy:
     """How threads copy rows of the operands of products: by the widest vectors that divide all of them.
 
-    What is rounded on its way (tf32) goes through registers, element by element.
+    Where these are too narrow for asynchronous copies, several elements are loaded one by one and stored at
+    once. What is rounded on its way (tf32) goes through registers, too.
+    vector: how many elements at once instead; 0: as many as that
     """
     rows = [
         row_of(matrix) for part in outermost_parts(term, is_product) for matrix in Product.of(part).operands
     ]
     known = [row for row in rows if row is not None and row.size.value is not None]
-    vectors = [gcd(row.size.value or 1, WIDEST // row.width) for row in known]
-    vector = min(vectors, default=1) if len(known) == len(rows) else 1
-    wide = all(vector * row.width >= LEAST_ASYNCHRONOUS for row in known)
-    asynchronous = wide and bool(known) and operand != "tf32"
-    vector = vector if asynchronous else 1
-    return TileCopy(threads, vector, PADDING, asynchronous, in_columns=True, loads=LOADS)
+    width = max((row.width for row in known), default=LEAST_ASYNCHRONOUS)
+    divided = gcd(WIDEST // width, vector, *(row.size.value or 1 for row in known))
+    wide = len(known) == len(rows) and divided * min(row.width for row in known) >= LEAST_ASYNCHRONOUS
+    asynchronous = wide and operand != "tf32" and divided >= vector
+    at_once = divided if asynchronous else vector or max(1, LEAST_ASYNCHRONOUS // width)
+    return TileCopy(threads, at_once, PADDING, asynchronous, in_columns=True, loads=LOADS // at_once)
 
 
 @prints_as_call
@@ -147,9 +150,12 @@ def matrix_by_a_warp(sizes: Block, operand: str = "f16") -> Strategy:
 
 
 @prints_as_call
-def matrix_by_warps(sizes: Block, rows: int = ROWS, operand: str = "f16", threads: int = 0) -> Strategy:
+def matrix_by_warps(
+    sizes: Block, rows: int = ROWS, operand: str = "f16", threads: int = 0, vector: int = 0
+) -> Strategy:
     """A matrix around products, of these sizes, a warp for every so many rows of it.
 
     threads: that first lay both operands out again, with zeros, in padded rows; 0: read as they are
+    vector:  elements that one of them brings at once; 0: chosen
     """
-    return on_fragments_of(sizes, rows, to_warps, operand, threads)
+    return on_fragments_of(sizes, rows, to_warps, operand, threads, vector)
