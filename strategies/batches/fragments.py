@@ -35,7 +35,7 @@ LOADS = 112  # of a thread that are under way before it stores the first
 LANES = 8  # rows of a fragment of which a warp stores elements at once, each by four lanes
 BANKS, BANK = 32, 4  # of shared memory; their width in bytes
 # an order of rows as an order of those of operands
-order_inward: Strategy = seq(normalize(choice(MAP_REORDER, ZIP_REORDER)), view_inward)
+_order_inward: Strategy = seq(normalize(choice(MAP_REORDER, ZIP_REORDER)), view_inward)
 
 
 @prints_as_call
@@ -98,7 +98,7 @@ def on_fragments_of(
         apart = spacing(term.type, rows) if threads else 1
         if apart > 1:
             strided = STRIDED_IN_PARTS.with_sizes(p=m // (LANES * apart), q=LANES, s=apart)
-            computed = seq(strided, argument(seq(order_inward, computed)))
+            computed = seq(strided, argument(seq(_order_inward, computed)))
         return rounded_up((m, n, k), None, operands_named(computed))
 
     return seq(products, separate_prologue, depending(whole), bring_prologue)
