@@ -245,6 +245,14 @@ def test_lanes_store_rows_apart_to_more_banks() -> None:
     assert max(found) >= 4 and len(found) - found.count(1) >= 50
 
 
+@pytest.mark.parametrize(("sizes", "body"), [((1, 65, 33, 17), "rounded"), ((2, 31, 35, 5), "scaled")])
+def test_results_in_rows_apart_are_exact(sizes: tuple[int, int, int, int], body: str) -> None:
+    """The order of rows is one of the first operand's, and its inverse one of the results."""
+    term = products(*sizes, body=body)
+    low = succeeded(batch(by=BLOCKS, operands=ELEMENTS, count=1, rows=32)(term)).term
+    assert "reorder" in used(low) and exact(term, low)
+
+
 def stores_to_a_bank(side: int, width: int, apart: int) -> int:
     """How many words that eight rows of four lanes store at once are in the fullest of 32 banks."""
     words = {(row * apart * side + 2 * lane) * width // 4 for row in range(8) for lane in range(4)}
