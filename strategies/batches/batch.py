@@ -54,7 +54,8 @@ NO_BATCH = "expected a map over a batch of arrays of known sizes"
     rows=(0, 16, 32),
     epilogue=("", SHARED, DIRECT),
     operands=("", RUNS, PADDED, ELEMENTS),
-    vector=(0, 1, 2, 4),
+    vector=(0, 1, 2, 8),
+    steps=(0, 1, 2),
 )
 @prints_as_call
 def batch(
@@ -65,6 +66,7 @@ def batch(
     epilogue: str = "",
     operands: str = "",
     vector: int = 0,
+    steps: int = 0,
 ) -> Strategy:
     """A map over small matrices: each block copies several to shared memory, and multiplies them there.
 
@@ -76,8 +78,9 @@ def batch(
     operands: fragments are read from `runs` as they came, or from `padded` rows that runs are laid out in
               again, or that threads bring `elements` to, as many at once as divide rows; else chosen
     vector:   elements that a thread brings to padded rows at once, at most 16 bytes; 0: chosen
+    steps:    parts of sums, of which the next is brought to padded rows while one is multiplied; 0: chosen
     """
-    chosen_or("batch", count=count, threads=threads, rows=rows, vector=vector)
+    chosen_or("batch", count=count, threads=threads, rows=rows, vector=vector, steps=steps)
     if rows % ROWS:
         raise StrategyError("R0604", f"batch: rows: {rows} is not a multiple of the {ROWS} of a fragment")
     chosen_from("by", by, (THREADS, WARPS, BLOCKS))
@@ -104,10 +107,11 @@ def batch(
             return refuse("batch", f"`rows` changes nothing: matrices are multiplied by {plan.by}")
         if operands and plan.by != BLOCKS:
             return refuse("batch", f"`operands` changes nothing: matrices are multiplied by {plan.by}")
-        if vector and (plan.by != BLOCKS or plan.operands == RUNS):
-            return refuse("batch", "`vector` changes nothing: fragments are read from runs as they came")
+        for name, value in (("vector", vector), ("steps", steps)):
+            if value and (plan.by != BLOCKS or plan.operands == RUNS):
+                return refuse("batch", f"`{name}` changes nothing: fragments are read from runs as they came")
         runs = id_ if plan.operands == ELEMENTS else argument(staged(plan.threads))
-        compute = seq(runs, multiplied(plan, sizes, vector))
+        compute = seq(runs, multiplied(plan, sizes, vector, steps or 1))
         return several(plan.count, through_shared(plan.threads, compute) if plan.stored else compute)
 
     return FunctionStrategy("batch", complete(in_inputs(seq(try_(POINTWISE_EACH), depending(chosen)))))
@@ -119,10 +123,10 @@ def chosen_from(name: str, value: str, known: tuple[str, ...]) -> None:
         raise StrategyError("R0604", f"batch: {name}: `{value}` is not one of {', '.join(known)}")
 
 
-def multiplied(plan: Plan, sizes: Sizes, vector: int = 0) -> Strategy:
+def multiplied(plan: Plan, sizes: Sizes, vector: int = 0, steps: int = 1) -> Strategy:
     """A map over matrices in shared memory, by threads, a warp for each, or all warps for each in turn.
 
-    vector: elements that a thread brings to padded rows at once; 0: chosen
+    vector, steps: how rows are brought to padded ones, as of `batch`
     """
     match plan.by:
         case by if by == THREADS:
@@ -133,4 +137,4 @@ def multiplied(plan: Plan, sizes: Sizes, vector: int = 0) -> Strategy:
             return each_by_a_warp(plan.threads // WARP, matrix_by_a_warp(sizes.product, sizes.operand))
         case _:
             again = 0 if plan.operands == RUNS else plan.threads
-            return each_by_all(matrix_by_warps(sizes.product, plan.rows, sizes.operand, again, vector))
+            return each_by_all(matrix_by_warps(sizes.product, plan.rows, sizes.operand, again, vector, steps))
