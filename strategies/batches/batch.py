@@ -92,14 +92,15 @@ def batch(
         if sizes is None:
             return refuse("batch", NO_BATCH)
         plan = sizes.plan(rows)
-        stored = epilogue == SHARED if epilogue else plan.stored
         plan = Plan(
             by or plan.by,
             count or plan.count,
             threads or plan.threads,
-            stored,
+            epilogue == SHARED if epilogue else plan.stored,
             plan.rows,
             operands or plan.operands,
+            vector or plan.vector,
+            steps or plan.steps,
         )
         if plan.by != THREADS and sizes.operand not in FRAGMENTS:
             return refuse("batch", f"there are no fragments of `{sizes.operand}`: use `by=threads`")
@@ -111,7 +112,7 @@ def batch(
             if value and (plan.by != BLOCKS or plan.operands == RUNS):
                 return refuse("batch", f"`{name}` changes nothing: fragments are read from runs as they came")
         runs = id_ if plan.operands == ELEMENTS else argument(staged(plan.threads))
-        compute = seq(runs, multiplied(plan, sizes, vector, steps or 1))
+        compute = seq(runs, multiplied(plan, sizes))
         return several(plan.count, through_shared(plan.threads, compute) if plan.stored else compute)
 
     return FunctionStrategy("batch", complete(in_inputs(seq(try_(POINTWISE_EACH), depending(chosen)))))
@@ -123,11 +124,8 @@ def chosen_from(name: str, value: str, known: tuple[str, ...]) -> None:
         raise StrategyError("R0604", f"batch: {name}: `{value}` is not one of {', '.join(known)}")
 
 
-def multiplied(plan: Plan, sizes: Sizes, vector: int = 0, steps: int = 1) -> Strategy:
-    """A map over matrices in shared memory, by threads, a warp for each, or all warps for each in turn.
-
-    vector, steps: how rows are brought to padded ones, as of `batch`
-    """
+def multiplied(plan: Plan, sizes: Sizes) -> Strategy:
+    """A map over matrices in shared memory, by threads, a warp for each, or all warps for each in turn."""
     match plan.by:
         case by if by == THREADS:
             return rows_of_matrices(
@@ -137,4 +135,5 @@ def multiplied(plan: Plan, sizes: Sizes, vector: int = 0, steps: int = 1) -> Str
             return each_by_a_warp(plan.threads // WARP, matrix_by_a_warp(sizes.product, sizes.operand))
         case _:
             again = 0 if plan.operands == RUNS else plan.threads
-            return each_by_all(matrix_by_warps(sizes.product, plan.rows, sizes.operand, again, vector, steps))
+            matrix = matrix_by_warps(sizes.product, plan.rows, sizes.operand, again, plan.vector, plan.steps)
+            return each_by_all(matrix)

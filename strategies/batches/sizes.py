@@ -27,7 +27,8 @@ ONE_WARP = 32 * 32  # elements of a matrix that one warp computes at most
 WIDEST_ROW = 128  # sums that a thread has in its registers at most
 MANY_ROWS, MANY_BLOCKS = 96, 3  # of a matrix, and of a multiprocessor: a warp may have two fragments of rows
 UNROLLED = 32 * 32  # multiplications of a row, whose loops are all unrolled
-ELEMENTS_FROM = 33  # rows, from which on threads bring elements of matrices of odd sizes: measured
+ODD_FROM = 33  # rows, from which on threads bring matrices of odd sizes to padded rows
+PARTIAL_FROM = 73  # rows, from which on they bring others there that are no whole fragments
 OPERANDS = 2  # of a product
 LARGEST_SIDE = 128  # rows, columns and depth of a product: with larger ones a block has enough to do
 MANY = 1 << 20  # matrices of a batch, where their number is known at launch only
@@ -48,6 +49,8 @@ class Plan:
     rows: of a matrix, for each of all warps
     operands: where fragments are read from: runs as they came, or rows with zeros up to whole fragments,
               from runs or, element by element, from memory
+    vector: elements that a thread brings to such rows at once; 0: as many as divide rows
+    steps: parts of sums, of which the next is brought to such rows while one is multiplied
     """
 
     by: str
@@ -56,6 +59,8 @@ class Plan:
     stored: bool = True
     rows: int = ROWS
     operands: str = RUNS
+    vector: int = 0
+    steps: int = 1
 
 
 @dataclass(frozen=True)
@@ -174,7 +179,7 @@ class Sizes:
 
     def _by_blocks(self, part: int) -> Plan:
         """As few matrices as are whole vectors, which take the room of several blocks of a multiprocessor."""
-        if self.rows >= ELEMENTS_FROM and self.has_ragged_rows:
+        if self.rows >= self._elements_from:
             return self._by_elements(part)
         counts = [self._whole(alignment) for alignment in ALIGNMENTS]
         limits = [
@@ -194,18 +199,24 @@ class Sizes:
         part = part or self._rows_of_a_warp(self._shared(count, stored))
         return Plan(BLOCKS, min(count, self.batch), WARP * -(-self.rows // part), stored, part)
 
+    @property
+    def _elements_from(self) -> int:
+        """How many rows matrices have at least that threads bring to padded rows: measured.
+
+        Where fragments are whole there is nothing to pad.
+        """
+        if any(size % ALIGNMENTS[-1] for size in self.read):
+            return ODD_FROM
+        whole = self.rows % ROWS == 0 and self.columns % COLUMNS == 0 and self.depth % ROWS == 0
+        return LARGEST_SIDE + 1 if whole else PARTIAL_FROM
+
     def _by_elements(self, part: int) -> Plan:
         """One matrix, in padded rows. Results leave as one run if there is room: measured."""
         m, n, k = (-(-size // ROWS) * ROWS for size in self.product)
         padded = (m * (k + PADDING) + k * (n + PADDING)) * 2
-        part = part or ROWS
+        part = part or (2 * ROWS if self.rows > 3 * ROWS else ROWS)
         stored = max(padded, self.written) + RESERVED <= ROOM
         return Plan(BLOCKS, 1, WARP * -(-self.rows // part), stored, part, ELEMENTS)
-
-    @property
-    def has_ragged_rows(self) -> bool:
-        """Whether no copy divides a matrix."""
-        return any(size % ALIGNMENTS[-1] for size in self.read)
 
     def _shared(self, count: int, stored: bool) -> int:
         """The bytes of shared memory of a block.
