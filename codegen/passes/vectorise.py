@@ -255,8 +255,10 @@ class _Vectoriser:
         if width % aligned or aligned & (aligned - 1):
             return None
         vector = self._adjacent(access, loop, facts)
-        start = vector and simplify(self._linear(access, vector.indices), facts)
-        return vector if start is not None and divides(aligned, start, facts) else None
+        if vector is None:
+            return None
+        start = simplify(self._linear(access, vector.indices), facts)
+        return vector if divides(aligned, start, facts) else None
 
     def _adjacent(self, access: i.Access, loop: i.For, facts: Facts) -> i.Access | None:
         """The access to all lanes at once, or None if they are not adjacent."""
