@@ -210,8 +210,6 @@ class Printer:
                     self.command(part)
             case i.Assign(target, i.Access(_, _, Vector()) as value):
                 self._copy("copy_vector", target, value)
-            case i.Assign(target, i.Operator("misaligned", (i.Access() as value, there))):
-                self._copy("copy_misaligned", target, value, f", {self.expression(there)}")
             case i.CopyAsync(target, i.Access() as value):
                 self._copy("copy_async", target, value)
             case i.CopyAsync(target, i.Operator("select", (inside, i.Access() as value, _))):

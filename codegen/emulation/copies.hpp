@@ -65,23 +65,6 @@ static inline void copy_vector(const Target& target, const Source& source,
   count_vector(target, count, line);
 }
 
-// The first `there` elements, which need not be aligned in their array, and zeros instead of the others.
-template <int count, class Target, class Source>
-static inline void copy_misaligned(const Target& target, const Source& source, int there,
-                                   int line = __builtin_LINE()) {
-  using Element = typename std::decay<decltype(element(target, 0, line).read())>::type;
-  check_vector(target, count, "copy_misaligned", line);
-  shared_banks.muted = true;
-  for (int i = 0; i < count; i++) {
-    if (i < there)
-      element(target, i, line).write(element(source, i, line).read());
-    else
-      element(target, i, line).write(Element(0.0f));
-  }
-  shared_banks.muted = false;
-  count_vector(target, count, line);
-}
-
 // --- asynchronous copies ---------------------------------------------------------------------
 
 struct Copy {

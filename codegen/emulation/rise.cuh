@@ -33,7 +33,6 @@ using namespace nvcuda;
 using rise_emulation::commit_copies;
 using rise_emulation::copy_async;
 using rise_emulation::copy_async_or_zero;
-using rise_emulation::copy_misaligned;
 using rise_emulation::copy_vector;
 using rise_emulation::Awaited;
 using rise_emulation::Global;

@@ -8,9 +8,6 @@ only. An asynchronous copy has no such fallback, nor does a vector that the prog
 A conditional read is hoisted only if it is certain to be within its array. A conditional write becomes a
 vector store if its condition is the same for all lanes. An asynchronous copy that may be out of bounds copies
 all lanes or zero-fills them.
-
-Elements of 2 bytes that are adjacent in memory, but start anywhere, are read as the aligned pieces of 16 bytes
-that contain them (`copy_misaligned`): a load takes as long, however few bytes it brings.
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ from itertools import count
 from codegen.ir import imperative as i
 from codegen.ir.fragments import extents
 from codegen.ir.identifiers import derived, shown
-from codegen.ir.scalar_temporaries import BOOL, INT, or_zero
+from codegen.ir.scalar_temporaries import BOOL, or_zero
 from codegen.lower.paths import flatten
 from codegen.passes.analysis.fresh import names_of
 from rise.errors import TranslationError
@@ -43,19 +40,16 @@ def vectorise(function: i.Function) -> i.Function:
             own |= {command.name} if command.space is Space.LOCAL else set()
     return replace(
         function,
-        body=_Vectoriser(
-            types, frozenset(own), frozenset(v.name for v in function.inputs), names_of(function).taken
-        ).go(function.body, Facts()),
+        body=_Vectoriser(types, frozenset(own), names_of(function).taken).go(function.body, Facts()),
     )
 
 
 @dataclass
 class _Vectoriser:
-    """types: of all buffers; own: the buffers in registers; inputs: of the kernel; taken: the names in use"""
+    """types: of all buffers; own: the buffers in registers; taken: the names in use"""
 
     types: dict[str, Data]
     own: frozenset[str] = frozenset()
-    inputs: frozenset[str] = frozenset()
     taken: set[str] = field(default_factory=set)
     numbers: count[int] = field(default_factory=count)
 
@@ -141,29 +135,7 @@ class _Vectoriser:
                 return replace(body, target=whole, value=source) if at_once else None
         if isinstance(body, i.CopyAsync) and whole is not None and _is_copy_width(whole.type):
             return self._or_zeros(loop, body, whole, facts)
-        if isinstance(body, i.CopyAsync):
-            return None
-        pieces = self._misaligned(loop, body, whole, facts) if whole is not None else None
-        return pieces or self._by_lanes(loop, body, facts)
-
-    def _misaligned(self, loop: i.For, body: i.Assign, whole: i.Access, facts: Facts) -> i.Command | None:
-        """Elements of an input that are adjacent, and not known to be aligned; zeros behind the last."""
-        conditions, value = or_zero(body.value)
-        if not isinstance(value, i.Access) or value.buffer not in self.inputs or not _is_widest(whole.type):
-            return None
-        source = self._adjacent(value, loop, facts)
-        guards = [_comparison(condition)[0] for condition in conditions]
-        ends = [guard for guard in guards if guard is not None and _grows(guard, loop.index)]
-        same = [c for c, guard in zip(conditions, guards, strict=True) if guard not in ends]
-        if source is None or len(ends) > 1 or any(_depends(condition, loop.index) for condition in same):
-            return None
-        left = loop.count
-        for first, bound in ends:
-            left = bound - first.substitute({NatVariable(loop.index): constant(0)})
-        there: i.Expression = i.Natural(left, INT)
-        for condition in reversed(same):
-            there = i.Operator("select", (condition, there, i.Number(0, INT)), INT)
-        return replace(body, target=whole, value=i.Operator("misaligned", (source, there), whole.type))
+        return None if isinstance(body, i.CopyAsync) else self._by_lanes(loop, body, facts)
 
     def _or_zeros(self, loop: i.For, body: i.CopyAsync, whole: i.Access, facts: Facts) -> i.Command | None:
         """The copy of a vector that is zero-filled where conditions that are the same for all lanes fail."""
@@ -254,24 +226,14 @@ class _Vectoriser:
         aligned = min(width, WIDEST // element.bytes)
         if width % aligned or aligned & (aligned - 1):
             return None
-        vector = self._adjacent(access, loop, facts)
-        if vector is None:
-            return None
-        start = simplify(self._linear(access, vector.indices), facts)
-        return vector if divides(aligned, start, facts) else None
-
-    def _adjacent(self, access: i.Access, loop: i.For, facts: Facts) -> i.Access | None:
-        """The access to all lanes at once, or None if they are not adjacent."""
-        if not isinstance(access.type, Scalar):
-            return None
         lane = NatVariable(loop.index)
         first = tuple(n.substitute({lane: constant(0)}) for n in access.indices)
         inside = facts.with_range(loop.index, 0, loop.count)
         start = simplify(self._linear(access, first), facts)
         linear = simplify(self._linear(access, access.indices), inside)
-        if simplify(linear - start, inside) != _of(lane):
+        if simplify(linear - start, inside) != _of(lane) or not divides(aligned, start, facts):
             return None
-        return i.Access(access.buffer, first, Vector(loop.count, access.type))
+        return i.Access(access.buffer, first, Vector(loop.count, element))
 
     def _linear(self, access: i.Access, indices: tuple[Nat, ...]) -> Nat:
         return flatten(indices, extents(self.types[access.buffer]))
@@ -464,15 +426,6 @@ def _is_copy_width(type_: Data) -> bool:
             return width * element.bytes in (4, 8, 16)
         case Scalar():
             return type_.bytes in (4, 8, 16)
-        case _:
-            return False
-
-
-def _is_widest(type_: Data) -> bool:
-    """Whether it is a vector of 16 bytes, of elements of 2 bytes."""
-    match type_:
-        case Vector(Nat(value=int() as width), Scalar(bytes=2)):
-            return 2 * width == WIDEST
         case _:
             return False
 

@@ -54,8 +54,7 @@ NO_BATCH = "expected a map over a batch of arrays of known sizes"
     rows=(0, 16, 32),
     epilogue=("", SHARED, DIRECT),
     operands=("", RUNS, PADDED, ELEMENTS),
-    vector=(0, 1, 2, 8),
-    steps=(0, 1, 2),
+    vector=(0, 1, 2),
 )
 @prints_as_call
 def batch(
@@ -66,7 +65,6 @@ def batch(
     epilogue: str = "",
     operands: str = "",
     vector: int = 0,
-    steps: int = 0,
 ) -> Strategy:
     """A map over small matrices: each block copies several to shared memory, and multiplies them there.
 
@@ -78,9 +76,8 @@ def batch(
     operands: fragments are read from `runs` as they came, or from `padded` rows that runs are laid out in
               again, or that threads bring `elements` to, as many at once as divide rows; else chosen
     vector:   elements that a thread brings to padded rows at once, at most 16 bytes; 0: chosen
-    steps:    parts of sums, of which the next is brought to padded rows while one is multiplied; 0: chosen
     """
-    chosen_or("batch", count=count, threads=threads, rows=rows, vector=vector, steps=steps)
+    chosen_or("batch", count=count, threads=threads, rows=rows, vector=vector)
     if rows % ROWS:
         raise StrategyError("R0604", f"batch: rows: {rows} is not a multiple of the {ROWS} of a fragment")
     chosen_from("by", by, (THREADS, WARPS, BLOCKS))
@@ -100,7 +97,6 @@ def batch(
             plan.rows,
             operands or plan.operands,
             vector or plan.vector,
-            steps or plan.steps,
         )
         if plan.by != THREADS and sizes.operand not in FRAGMENTS:
             return refuse("batch", f"there are no fragments of `{sizes.operand}`: use `by=threads`")
@@ -108,9 +104,8 @@ def batch(
             return refuse("batch", f"`rows` changes nothing: matrices are multiplied by {plan.by}")
         if operands and plan.by != BLOCKS:
             return refuse("batch", f"`operands` changes nothing: matrices are multiplied by {plan.by}")
-        for name, value in (("vector", vector), ("steps", steps)):
-            if value and (plan.by != BLOCKS or plan.operands == RUNS):
-                return refuse("batch", f"`{name}` changes nothing: fragments are read from runs as they came")
+        if vector and (plan.by != BLOCKS or plan.operands == RUNS):
+            return refuse("batch", "`vector` changes nothing: fragments are read from runs as they came")
         runs = id_ if plan.operands == ELEMENTS else argument(staged(plan.threads))
         compute = seq(runs, multiplied(plan, sizes))
         return several(plan.count, through_shared(plan.threads, compute) if plan.stored else compute)
@@ -135,5 +130,5 @@ def multiplied(plan: Plan, sizes: Sizes) -> Strategy:
             return each_by_a_warp(plan.threads // WARP, matrix_by_a_warp(sizes.product, sizes.operand))
         case _:
             again = 0 if plan.operands == RUNS else plan.threads
-            matrix = matrix_by_warps(sizes.product, plan.rows, sizes.operand, again, plan.vector, plan.steps)
+            matrix = matrix_by_warps(sizes.product, plan.rows, sizes.operand, again, plan.vector)
             return each_by_all(matrix)

@@ -31,7 +31,6 @@ from strategies.places import mapped
 Block = tuple[int, int, int]
 FRAGMENTS: Mapping[str, Block] = {"f16": (16, 8, 16), "bf16": (16, 8, 16), "tf32": (16, 8, 8)}
 ROWS, COLUMNS = 16, 8  # of each of them
-SLOTS = 2  # of the ring that the parts of sums are in
 LOADS = 112  # of a thread that are under way before it stores the first
 LANES = 8  # rows of a fragment of which a warp stores elements at once, each by four lanes
 BANKS, BANK = 32, 4  # of shared memory; their width in bytes
@@ -69,13 +68,7 @@ def each_by_all(s: Rewrite) -> Strategy:
 
 @prints_as_call
 def on_fragments_of(
-    sizes: Block,
-    rows: int,
-    workers: Rewrite,
-    operand: str = "f16",
-    threads: int = 0,
-    vector: int = 0,
-    steps: int = 1,
+    sizes: Block, rows: int, workers: Rewrite, operand: str = "f16", threads: int = 0, vector: int = 0
 ) -> Strategy:
     """A matrix around products by instructions, with zeros up to whole fragments.
 
@@ -85,17 +78,16 @@ def on_fragments_of(
     operand: the type of the numbers that are multiplied
     threads: that first lay both operands out again, with zeros, in padded rows; 0: read as they are
     vector:  elements that one of them brings at once; 0: chosen
-    steps:   parts of sums, of which the next is brought while one is multiplied
     """
     fragment = FRAGMENTS[operand]
     columns = 2 * fragment[1] if threads else fragment[1]  # then padded rows start in different banks
-    parts = (rows, columns, fragment[2] * steps)
+    parts = (rows, columns, fragment[2])
     m, n, k = (-(-size // part) * part for size, part in zip(sizes, parts, strict=True))
 
     def whole(term: Expr) -> Rewrite:
-        again = stage(row_copy(term, threads, operand, vector), min(steps, SLOTS) if threads else 0)
+        again = stage(row_copy(term, threads, operand, vector), bool(threads))
         sums = seq(
-            tile_reduction(k // steps),
+            tile_reduction(k),
             warp_tiles(rows, n),
             tensorise(fragment),
             accumulate_fragments,
@@ -159,12 +151,11 @@ def matrix_by_a_warp(sizes: Block, operand: str = "f16") -> Strategy:
 
 @prints_as_call
 def matrix_by_warps(
-    sizes: Block, rows: int = ROWS, operand: str = "f16", threads: int = 0, vector: int = 0, steps: int = 1
+    sizes: Block, rows: int = ROWS, operand: str = "f16", threads: int = 0, vector: int = 0
 ) -> Strategy:
     """A matrix around products, of these sizes, a warp for every so many rows of it.
 
     threads: that first lay both operands out again, with zeros, in padded rows; 0: read as they are
     vector:  elements that one of them brings at once; 0: chosen
-    steps:   parts of sums, of which the next is brought while one is multiplied
     """
-    return on_fragments_of(sizes, rows, to_warps, operand, threads, vector, steps)
+    return on_fragments_of(sizes, rows, to_warps, operand, threads, vector)

@@ -25,10 +25,11 @@ LEAST, MOST = 128, 256  # threads of a block
 INSTRUCTIONS = 500  # multiplications of a product, from which on tensor cores take fewer instructions
 ONE_WARP = 32 * 32  # elements of a matrix that one warp computes at most
 WIDEST_ROW = 128  # sums that a thread has in its registers at most
-MANY_ROWS, MANY_BLOCKS = 96, 3  # of a matrix, and of a multiprocessor: a warp may have two fragments of rows
 UNROLLED = 32 * 32  # multiplications of a row, whose loops are all unrolled
 ODD_FROM = 33  # rows, from which on threads bring matrices of odd sizes to padded rows
 PARTIAL_FROM = 73  # rows, from which on they bring others there that are no whole fragments
+ALONE = 112  # of odd depths up to this, a thread stores elements one by one, else two at once: measured
+NARROW_FROM = 49  # the same where of the last fragment of a sum at most a quarter is not zeros
 OPERANDS = 2  # of a product
 LARGEST_SIDE = 128  # rows, columns and depth of a product: with larger ones a block has enough to do
 MANY = 1 << 20  # matrices of a batch, where their number is known at launch only
@@ -50,7 +51,6 @@ class Plan:
     operands: where fragments are read from: runs as they came, or rows with zeros up to whole fragments,
               from runs or, element by element, from memory
     vector: elements that a thread brings to such rows at once; 0: as many as divide rows
-    steps: parts of sums, of which the next is brought to such rows while one is multiplied
     """
 
     by: str
@@ -60,7 +60,6 @@ class Plan:
     rows: int = ROWS
     operands: str = RUNS
     vector: int = 0
-    steps: int = 1
 
 
 @dataclass(frozen=True)
@@ -196,8 +195,13 @@ class Sizes:
             if self._shared(count, stored) + RESERVED <= limit
         ]
         count, stored = choices[0] if choices else (1, False)
-        part = part or self._rows_of_a_warp(self._shared(count, stored))
+        part = part or ROWS
         return Plan(BLOCKS, min(count, self.batch), WARP * -(-self.rows // part), stored, part)
+
+    @property
+    def _is_odd(self) -> bool:
+        """Whether no asynchronous copy divides a matrix."""
+        return any(size % ALIGNMENTS[-1] for size in self.read)
 
     @property
     def _elements_from(self) -> int:
@@ -205,10 +209,11 @@ class Sizes:
 
         Where fragments are whole there is nothing to pad.
         """
-        if any(size % ALIGNMENTS[-1] for size in self.read):
+        if self._is_odd:
             return ODD_FROM
-        whole = self.rows % ROWS == 0 and self.columns % COLUMNS == 0 and self.depth % ROWS == 0
-        return LARGEST_SIDE + 1 if whole else PARTIAL_FROM
+        if all(size % ROWS == 0 for size in (self.rows, self.depth)) and self.columns % COLUMNS == 0:
+            return LARGEST_SIDE + 1
+        return NARROW_FROM if 0 < self.depth % ROWS <= ROWS // 4 else PARTIAL_FROM
 
     def _by_elements(self, part: int) -> Plan:
         """One matrix, in padded rows. Results leave as one run if there is room: measured."""
@@ -216,7 +221,8 @@ class Sizes:
         padded = (m * (k + PADDING) + k * (n + PADDING)) * 2
         part = part or (2 * ROWS if self.rows > 3 * ROWS else ROWS)
         stored = max(padded, self.written) + RESERVED <= ROOM
-        return Plan(BLOCKS, 1, WARP * -(-self.rows // part), stored, part, ELEMENTS)
+        alone = self._is_odd and part > ROWS and self.depth <= ALONE
+        return Plan(BLOCKS, 1, WARP * -(-self.rows // part), stored, part, ELEMENTS, int(alone))
 
     def _shared(self, count: int, stored: bool) -> int:
         """The bytes of shared memory of a block.
@@ -226,15 +232,6 @@ class Sizes:
         read, written = (sum(self.read) + self.longer[0], stored * (self.written + self.longer[1]))
         again = count == 1 and len(self.read) <= OPERANDS
         return max(read, written) if again else count * (read + written)
-
-    def _rows_of_a_warp(self, shared: int) -> int:
-        """Those of two fragments, which load B half as often, if a multiprocessor has enough warps: measured.
-
-        Also with fewer warps if no more rows are then computed in vain.
-        shared: bytes of a block
-        """
-        enough = MANY_BLOCKS * (shared + RESERVED) <= ROOM or -(-self.rows // ROWS) % 2 == 0
-        return 2 * ROWS if enough and self.rows > MANY_ROWS else ROWS
 
     # --- runs
 

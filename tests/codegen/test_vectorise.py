@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import pytest
 
 from rise.errors import TranslationError
@@ -137,33 +135,3 @@ def test_an_asynchronous_copy_has_one_condition_for_all_lanes(size: int) -> None
     else:
         assert "copy_async_or_zero<4>(" in kernel(text).source
         assert agrees(kernel(text), program(text))
-
-
-@pytest.mark.parametrize("type_", ["f16", "bf16", "f32", "i8"])
-def test_elements_of_two_bytes_that_start_anywhere_are_read_as_pieces(type_: str) -> None:
-    """Whatever comes before them, and however many there are; zeros come behind the last."""
-    seed, found = 16, 0
-    random = Random(seed)
-    for _ in range(3):
-        before, there = random.randint(1, 9), random.randint(17, 40)
-        more = -there % 8 + random.choice([0, 8])
-        text = (
-            f"fun(xs: {before + there}.{type_} => xs |> drop({before}) |> padCst(0, {more})(0)"
-            " |> asVector(8) |> mapGlobal(0)(fun(v => v)) |> asScalar)"
-        )
-        made = kernel(text)
-        pieces = made.source.count("copy_misaligned<8>(&output[")
-        found += pieces
-        assert (pieces == 1) == (type_ in ("f16", "bf16") and before % 8 != 0), f"seed {seed}: {text}"
-        assert agrees(made, program(text)), f"seed {seed}: {text}"
-    assert (found > 0) == (type_ in ("f16", "bf16"))
-
-
-def test_what_is_computed_or_in_shared_memory_is_no_piece_of_an_input() -> None:
-    for read in ("xs |> drop(3) |> map(fun(x => x + x))", "xs |> drop(1) |> split(1) |> transpose |> join"):
-        text = (
-            f"fun(xs: 67.f16 => {read} |> take(64) |> asVector(8) |> mapGlobal(0)(fun(v => v)) |> asScalar)"
-        )
-        made = kernel(text)
-        assert agrees(made, program(text))
-        assert ("copy_misaligned" in made.source) == ("split" in read)

@@ -225,7 +225,7 @@ def test_a_thread_has_many_loads_under_way_before_it_stores() -> None:
 def test_results_of_one_matrix_are_kept_where_its_operands_were() -> None:
     """A loop over one matrix carries nothing, so that the operands are not needed when results are stored."""
     for m, n, k, blocks in ((65, 65, 65, 7), (33, 127, 16, 13), (128, 128, 128, 3)):
-        made = batch(by=BLOCKS, operands=ELEMENTS, count=1, rows=16, epilogue="shared", steps=1)
+        made = batch(by=BLOCKS, operands=ELEMENTS, count=1, rows=16, epilogue="shared")
         low = succeeded(made(products(3, m, n, k)))
         shared = generate(low.term, "f").launch.shared_bytes
         whole = 2 * (-(-m // 16) * 16 * (-(-k // 16) * 16 + 8) + -(-k // 16) * 16 * (-(-n // 16) * 16 + 8))
@@ -387,7 +387,7 @@ def test_operands_of_a_batch_are_not_read_beside_its_products() -> None:
 
 def test_where_the_plan_does_not_build_others_are_tried() -> None:
     """Of the kernels at 27 and 42 with f16 results a version of the compiler spilled 8 and 12 bytes."""
-    for size, refused, there in ((27, 1, 3), (42, 4, 4)):  # by warps, which have no other number of rows
+    for size, refused, there in ((27, 1, 3), (42, 5, 5)):  # by warps, which have no other number of rows
         tried: list[Expr] = []
 
         def builds(term: Expr, _: str, tried: list[Expr] = tried, refused: int = refused) -> int:

@@ -85,32 +85,6 @@ __device__ __forceinline__ void copy_vector(T* target, const T* source) {
     reinterpret_cast<Vector*>(target)[i] = reinterpret_cast<const Vector*>(source)[i];
 }
 
-// Copies the first `there` of `count` elements of 2 bytes, which may start anywhere in global memory, and zeros
-// instead of the others. It reads the one or two aligned pieces of 16 bytes that contain them: what else is in
-// these is in the same 16 bytes of memory, which is never allocated in parts.
-template <int count, class T>
-__device__ __forceinline__ void copy_misaligned(T* target, const T* source, int there) {
-  static_assert(sizeof(T) == 2 && count == 8, "16 bytes");
-  const int first = static_cast<int>(reinterpret_cast<size_t>(source) % 16) / 2;
-  const uint4* pieces = reinterpret_cast<const uint4*>(source - first);
-  const int last = first + (there < count ? there : count);
-  uint4 low = make_uint4(0, 0, 0, 0), high = low;
-  if (there > 0) low = __ldg(pieces);
-  if (there > 0 && last > count) high = __ldg(pieces + 1);
-  unsigned words[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-#pragma unroll
-  for (int i = 0; i < 6; i += 1) words[i] = first & 4 ? words[i + 2] : words[i];
-#pragma unroll
-  for (int i = 0; i < 5; i += 1) words[i] = first & 2 ? words[i + 1] : words[i];
-  unsigned result[4];
-#pragma unroll
-  for (int i = 0; i < 4; i += 1) {
-    const unsigned pair = __funnelshift_r(words[i], words[i + 1], (first & 1) * 16);
-    result[i] = there > 2 * i + 1 ? pair : there > 2 * i ? pair & 0xffff : 0;
-  }
-  *reinterpret_cast<uint4*>(target) = make_uint4(result[0], result[1], result[2], result[3]);
-}
-
 // Starts to copy `count` elements, 4, 8 or 16 bytes, from global to shared memory.
 template <int count, class T>
 __device__ __forceinline__ void copy_async(T* target, const T* source) {
