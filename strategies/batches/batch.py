@@ -130,5 +130,6 @@ def multiplied(plan: Plan, sizes: Sizes) -> Strategy:
             return each_by_a_warp(plan.threads // WARP, matrix_by_a_warp(sizes.product, sizes.operand))
         case _:
             again = 0 if plan.operands == RUNS else plan.threads
-            matrix = matrix_by_warps(sizes.product, plan.rows, sizes.operand, again, plan.vector)
+            in_memory = plan.operands == ELEMENTS
+            matrix = matrix_by_warps(sizes.product, plan.rows, sizes.operand, again, plan.vector, in_memory)
             return each_by_all(matrix)

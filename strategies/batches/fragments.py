@@ -68,7 +68,13 @@ def each_by_all(s: Rewrite) -> Strategy:
 
 @prints_as_call
 def on_fragments_of(
-    sizes: Block, rows: int, workers: Rewrite, operand: str = "f16", threads: int = 0, vector: int = 0
+    sizes: Block,
+    rows: int,
+    workers: Rewrite,
+    operand: str = "f16",
+    threads: int = 0,
+    vector: int = 0,
+    in_memory: bool = True,
 ) -> Strategy:
     """A matrix around products by instructions, with zeros up to whole fragments.
 
@@ -78,6 +84,7 @@ def on_fragments_of(
     operand: the type of the numbers that are multiplied
     threads: that first lay both operands out again, with zeros, in padded rows; 0: read as they are
     vector:  elements that one of them brings at once; 0: chosen
+    in_memory: whether operands are in memory, from where asynchronous copies bring them
     """
     fragment = FRAGMENTS[operand]
     columns = 2 * fragment[1] if threads else fragment[1]  # then padded rows start in different banks
@@ -85,7 +92,8 @@ def on_fragments_of(
     m, n, k = (-(-size // part) * part for size, part in zip(sizes, parts, strict=True))
 
     def whole(term: Expr) -> Rewrite:
-        again = stage(row_copy(term, threads, operand, vector), bool(threads))
+        copies = row_copy(term, threads, vector, in_memory and operand != "tf32")
+        again = stage(copies, bool(threads))
         sums = seq(
             tile_reduction(k),
             warp_tiles(rows, n),
@@ -124,12 +132,14 @@ def spacing(result: Type, rows: int) -> int:
     return min((apart for apart in (1, 2, 4) if rows % (LANES * apart) == 0), key=in_turn)
 
 
-def row_copy(term: Expr, threads: int, operand: str, vector: int = 0) -> TileCopy:
+def row_copy(term: Expr, threads: int, vector: int = 0, in_memory: bool = True) -> TileCopy:
     """How threads copy rows of the operands of products: by the widest vectors that divide all of them.
 
     Where these are too narrow for asynchronous copies, several elements are loaded one by one and stored at
-    once. What is rounded on its way (tf32) goes through registers, too.
-    vector: how many elements at once instead; 0: as many as that
+    once.
+    vector:    how many elements at once instead; 0: as many as that
+    in_memory: whether operands are as they are in memory. Others, such as those that are rounded on their way
+               (tf32), go through registers, too
     """
     rows = [
         row_of(matrix) for part in outermost_parts(term, is_product) for matrix in Product.of(part).operands
@@ -138,8 +148,8 @@ def row_copy(term: Expr, threads: int, operand: str, vector: int = 0) -> TileCop
     width = max((row.width for row in known), default=LEAST_ASYNCHRONOUS)
     divided = gcd(WIDEST // width, vector, *(row.size.value or 1 for row in known))
     wide = len(known) == len(rows) and divided * min(row.width for row in known) >= LEAST_ASYNCHRONOUS
-    asynchronous = wide and operand != "tf32" and divided >= vector
-    at_once = divided if asynchronous else vector or max(1, LEAST_ASYNCHRONOUS // width)
+    asynchronous = wide and in_memory and divided >= vector
+    at_once = divided if wide and divided >= vector else vector or max(1, LEAST_ASYNCHRONOUS // width)
     return TileCopy(threads, at_once, PADDING, asynchronous, in_columns=True, loads=LOADS // at_once)
 
 
@@ -151,11 +161,17 @@ def matrix_by_a_warp(sizes: Block, operand: str = "f16") -> Strategy:
 
 @prints_as_call
 def matrix_by_warps(
-    sizes: Block, rows: int = ROWS, operand: str = "f16", threads: int = 0, vector: int = 0
+    sizes: Block,
+    rows: int = ROWS,
+    operand: str = "f16",
+    threads: int = 0,
+    vector: int = 0,
+    in_memory: bool = True,
 ) -> Strategy:
     """A matrix around products, of these sizes, a warp for every so many rows of it.
 
     threads: that first lay both operands out again, with zeros, in padded rows; 0: read as they are
     vector:  elements that one of them brings at once; 0: chosen
+    in_memory: whether operands are in memory, from where asynchronous copies bring them
     """
-    return on_fragments_of(sizes, rows, to_warps, operand, threads, vector)
+    return on_fragments_of(sizes, rows, to_warps, operand, threads, vector, in_memory)

@@ -163,6 +163,7 @@ ROW_FORMS = ({"operands": "elements", "count": 1, "epilogue": "shared"}, {"opera
         ((1, 65, 33, 17), "f16", "AT", "scaled"),
         ((2, 33, 17, 31), "bf16", "TA", "rounded"),
         ((1, 33, 47, 21), "f32", "TT", "rounded to tf32"),
+        ((2, 34, 36, 18), "f16", "AA", "plain"),
     ],
 )
 def test_fragments_of_odd_rows_come_from_padded_ones(
