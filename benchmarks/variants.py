@@ -12,8 +12,9 @@ A line of the file is what is computed, and with which schedule:
     … | auto                                                   what is chosen without a schedule
 
 Other processes derive and compile all of them before the first is timed. Each result is compared with
-products in f64, in memory that was filled with NaN. The schedules of one product take turns with the others:
-the best of three medians counts. With `--check` kernels are compiled, for `sm_90a`, and nothing runs.
+products in f64, in memory that was filled with NaN; a wrong one is named, and not timed. The schedules of
+one product take turns with the others: the best of three medians counts. With `--check` kernels are compiled,
+for `sm_90a`, and nothing runs.
 """
 
 from __future__ import annotations
@@ -191,7 +192,11 @@ def measured(
         ours = codegen.compile(kernel, backend="cuda")
         setting.out.fill_(math.nan)
         ours(*setting.inputs, out=setting.out)
-        setting.check()
+        try:
+            setting.check()
+        except SystemExit as wrong:
+            print(f"{' '.join(case)} | {schedule}: {wrong}", flush=True)
+            continue
         launches[schedule] = lambda ours=ours: ours(*setting.inputs, out=setting.out)  # type: ignore[misc]
     every = {**setting.others, **launches}
     turns = [{name: median_ms(torch, launch) for name, launch in every.items()} for _ in range(TURNS)]

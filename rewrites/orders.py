@@ -95,6 +95,13 @@ RASTERISE_STRIDED = _in_order(
     ("q", "s"),
     "Every s-th element, then those that follow them.",
 )
+STRIDED_IN_PARTS = _in_order(
+    "strided in parts",
+    "i / (q * s) * (q * s) + i % q * s + i / q % s",
+    "i / (q * s) * (q * s) + i % s * q + i / s % q",
+    ("p", "q", "s"),
+    "Of every q * s elements, every s-th one, then those that follow them.",
+)
 TILE_SNAKE = rule(
     "**f, snake",
     "xs |> map(fun(r => r |> map(f))) |> split(2)",

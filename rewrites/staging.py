@@ -10,6 +10,12 @@ from rise.types import shape
 
 COPIED = "asVectorAligned(v) |> split(t) |> mapSeqUnroll(fun(c => c |> mapThreads(0)(fun(e => e)))) |> join"
 
+LOADED = "mapSeqUnroll(fun(x => x)) |> toMem(Local) |> mapSeqUnroll(fun(x => x))"
+BATCHED = (
+    "asVector(v) |> split(t) |> transpose |> mapThreads(0)(fun(c => c |> split(u)"
+    f" |> mapSeqUnroll(fun(b => b |> {LOADED})) |> join)) |> transpose |> join"
+)
+
 
 def is_copied(term: Expr) -> bool:
     return any(isinstance(part, Primitive) and part.name == "mapThreads" for part in subterms(term))
@@ -68,13 +74,20 @@ PIPELINE = rule(
 )
 
 
-def _copy(primitive: str, along: str, view: str, meaning: str) -> Rule:
+def _copy(
+    primitive: str,
+    along: str,
+    view: str,
+    meaning: str,
+    copied: str = COPIED,
+    sizes: tuple[str, ...] = ("v", "t", "m"),
+) -> Rule:
     """`view` makes the contiguous dimension of a tile its rows, and back."""
     return rule(
         f"{primitive}, {along}",
         f"x |> {primitive}(l)",
-        f"x{view} |> join |> {COPIED} |> asScalar |> split(m) |> {primitive}(l){view}",
-        sizes=("v", "t", "m"),
+        f"x{view} |> join |> {copied} |> asScalar |> split(m) |> {primitive}(l){view}",
+        sizes=sizes,
         layouts=("l",),
         conditions=(not_yet_copied,),
         meaning=meaning,
@@ -92,6 +105,18 @@ COPY = {
     )
     for primitive in COPIES
 }
+# u vectors for each thread are under way before the first of them is stored: along rows and along columns
+COPY_IN_BATCHES = tuple(
+    _copy(
+        "copyThreads",
+        f"{along} in batches",
+        view,
+        f"Each thread has u loads under way, along {along}.",
+        BATCHED,
+        ("v", "t", "u", "m"),
+    )
+    for along, view in (("rows", ""), ("columns", " |> transpose"))
+)
 
 # by primitive
 SWIZZLE = {

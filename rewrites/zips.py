@@ -240,6 +240,8 @@ ZIPPED_VIEWS = tuple(
     for made in _with_zip(name, view)
 )
 
+ZIP_REORDER = ZIPPED_VIEWS[6]
+
 
 def _with_zip_nested(name: str, view: str) -> tuple[Rule, Rule]:
     """A view that adds a dimension: *(unzip) or *(zip) is left."""

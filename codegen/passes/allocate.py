@@ -134,7 +134,9 @@ def _buffers(body: i.Command, launch: Launch) -> Iterator[Buffer]:
         if isinstance(command, i.New) and command.space.in_shared_memory:
             owner = next((c for c in around if isinstance(c, i.ParallelFor) and c.level in OWNERS), None)
             # workers are not synchronised, so a buffer of theirs is live as long as any of them is running
-            uses = [extent(owner)] if owner else [extent(c) for c in _using(command.body, command.name)]
+            uses = (
+                [extent(owner)] if owner else [extent(c) for c in _using(command.body, command.name, launch)]
+            )
             live = Region(min((u.start for u in uses), default=0), max((u.end for u in uses), default=0))
             if command.layout == BARRIERS:
                 # copies in flight may still signal the mbarrier, so its memory is never reused
@@ -196,16 +198,21 @@ def _alignment(layout: Layout) -> int:
             return ALIGNMENT
 
 
-def _using(command: i.Command, name: str) -> Iterator[i.Command]:
-    """The commands that use a buffer; a loop counts as a whole, since its contents may be loop-carried."""
+def _using(command: i.Command, name: str, launch: Launch) -> Iterator[i.Command]:
+    """The commands that use a buffer.
+
+    A loop counts as a whole, since its contents may be loop-carried, if it has more than one iteration; one
+    over workers, too, since these are not synchronised.
+    """
     used = any(a.buffer == name for c in i.commands(command) for a in i.accesses(c))
     if not used:
         return
-    if isinstance(command, i.For | i.ParallelFor) or not i.inner(command):
+    whole = isinstance(command, i.ParallelFor) or is_repeated(command, launch)
+    if whole or not i.inner(command):
         yield command
     else:
         for part in i.inner(command):
-            yield from _using(part, name)
+            yield from _using(part, name, launch)
 
 
 def regions(function: i.Function, launch: Launch) -> dict[str, Region]:

@@ -54,10 +54,17 @@ NO_BATCH = "expected a map over a batch of arrays of known sizes"
     rows=(0, 16, 32),
     epilogue=("", SHARED, DIRECT),
     operands=("", RUNS, PADDED, ELEMENTS),
+    vector=(0, 1, 2),
 )
 @prints_as_call
 def batch(
-    count: int = 0, threads: int = 0, by: str = "", rows: int = 0, epilogue: str = "", operands: str = ""
+    count: int = 0,
+    threads: int = 0,
+    by: str = "",
+    rows: int = 0,
+    epilogue: str = "",
+    operands: str = "",
+    vector: int = 0,
 ) -> Strategy:
     """A map over small matrices: each block copies several to shared memory, and multiplies them there.
 
@@ -67,9 +74,10 @@ def batch(
     rows:    of a matrix, for each of all warps, a multiple of 16; 0: chosen
     epilogue: where results go: `shared`, from where they leave as one run; `direct`, to memory; else chosen
     operands: fragments are read from `runs` as they came, or from `padded` rows that runs are laid out in
-              again, or that threads bring `elements` to, each on its own; else chosen
+              again, or that threads bring `elements` to, as many at once as divide rows; else chosen
+    vector:   elements that a thread brings to padded rows at once, at most 16 bytes; 0: chosen
     """
-    chosen_or("batch", count=count, threads=threads, rows=rows)
+    chosen_or("batch", count=count, threads=threads, rows=rows, vector=vector)
     if rows % ROWS:
         raise StrategyError("R0604", f"batch: rows: {rows} is not a multiple of the {ROWS} of a fragment")
     chosen_from("by", by, (THREADS, WARPS, BLOCKS))
@@ -81,14 +89,14 @@ def batch(
         if sizes is None:
             return refuse("batch", NO_BATCH)
         plan = sizes.plan(rows)
-        stored = epilogue == SHARED if epilogue else plan.stored
         plan = Plan(
             by or plan.by,
             count or plan.count,
             threads or plan.threads,
-            stored,
+            epilogue == SHARED if epilogue else plan.stored,
             plan.rows,
             operands or plan.operands,
+            vector or plan.vector,
         )
         if plan.by != THREADS and sizes.operand not in FRAGMENTS:
             return refuse("batch", f"there are no fragments of `{sizes.operand}`: use `by=threads`")
@@ -96,6 +104,8 @@ def batch(
             return refuse("batch", f"`rows` changes nothing: matrices are multiplied by {plan.by}")
         if operands and plan.by != BLOCKS:
             return refuse("batch", f"`operands` changes nothing: matrices are multiplied by {plan.by}")
+        if vector and (plan.by != BLOCKS or plan.operands == RUNS):
+            return refuse("batch", "`vector` changes nothing: fragments are read from runs as they came")
         runs = id_ if plan.operands == ELEMENTS else argument(staged(plan.threads))
         compute = seq(runs, multiplied(plan, sizes))
         return several(plan.count, through_shared(plan.threads, compute) if plan.stored else compute)
@@ -120,4 +130,6 @@ def multiplied(plan: Plan, sizes: Sizes) -> Strategy:
             return each_by_a_warp(plan.threads // WARP, matrix_by_a_warp(sizes.product, sizes.operand))
         case _:
             again = 0 if plan.operands == RUNS else plan.threads
-            return each_by_all(matrix_by_warps(sizes.product, plan.rows, sizes.operand, again))
+            in_memory = plan.operands == ELEMENTS
+            matrix = matrix_by_warps(sizes.product, plan.rows, sizes.operand, again, plan.vector, in_memory)
+            return each_by_all(matrix)

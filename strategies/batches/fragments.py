@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
+from math import gcd
 
 from rewrites import algorithmic as a
 from rewrites import lowering as low
+from rewrites.orders import MAP_REORDER, STRIDED_IN_PARTS
 from rewrites.padding import ROUND_UP_MAP
+from rewrites.zips import ZIP_REORDER
 from rise.expr import Expr
-from rise.types import shape
-from strategies.batches.runs import PADDING
-from strategies.core import Rewrite, Strategy, argument, depending, prints_as_call, seq
+from rise.types import Scalar, Type, shape
+from strategies.abstraction import outermost_parts
+from strategies.batches.runs import LEAST_ASYNCHRONOUS, PADDING
+from strategies.core import Rewrite, Strategy, argument, choice, depending, normalize, prints_as_call, seq
 from strategies.matmul.epilogue import direct_epilogue
 from strategies.matmul.grid import by_itself, to_warps
 from strategies.matmul.instructions import accumulate_fragments, load_once, tensorise, warp_tiles
-from strategies.matmul.products import bring_prologue, separate_prologue
-from strategies.matmul.rounding import rounded_up
+from strategies.matmul.products import Product, bring_prologue, is_product, separate_prologue
+from strategies.matmul.rounding import rounded_up, row_of
 from strategies.matmul.schedules import operands_named, products
 from strategies.matmul.staging import TileCopy, stage
 from strategies.matmul.tiling import tile_reduction
+from strategies.memory_bound.blocks import WARP, WIDEST
+from strategies.normal_forms import view_inward
 from strategies.places import mapped
 
 Block = tuple[int, int, int]
 FRAGMENTS: Mapping[str, Block] = {"f16": (16, 8, 16), "bf16": (16, 8, 16), "tf32": (16, 8, 8)}
 ROWS, COLUMNS = 16, 8  # of each of them
+LOADS = 112  # of a thread that are under way before it stores the first
+LANES = 8  # rows of a fragment of which a warp stores elements at once, each by four lanes
+BANKS, BANK = 32, 4  # of shared memory; their width in bytes
+# an order of rows as an order of those of operands
+_order_inward: Strategy = seq(normalize(choice(MAP_REORDER, ZIP_REORDER)), view_inward)
 
 
 @prints_as_call
@@ -56,7 +68,13 @@ def each_by_all(s: Rewrite) -> Strategy:
 
 @prints_as_call
 def on_fragments_of(
-    sizes: Block, rows: int, workers: Rewrite, operand: str = "f16", threads: int = 0
+    sizes: Block,
+    rows: int,
+    workers: Rewrite,
+    operand: str = "f16",
+    threads: int = 0,
+    vector: int = 0,
+    in_memory: bool = True,
 ) -> Strategy:
     """A matrix around products by instructions, with zeros up to whole fragments.
 
@@ -65,22 +83,74 @@ def on_fragments_of(
     workers: the level of the maps over these parts
     operand: the type of the numbers that are multiplied
     threads: that first lay both operands out again, with zeros, in padded rows; 0: read as they are
+    vector:  elements that one of them brings at once; 0: chosen
+    in_memory: whether operands are in memory, from where asynchronous copies bring them
     """
     fragment = FRAGMENTS[operand]
     columns = 2 * fragment[1] if threads else fragment[1]  # then padded rows start in different banks
     parts = (rows, columns, fragment[2])
     m, n, k = (-(-size // part) * part for size, part in zip(sizes, parts, strict=True))
-    again = stage(TileCopy(threads, 1, PADDING, asynchronous=False), bool(threads))
-    sums = seq(
-        tile_reduction(k), warp_tiles(rows, n), tensorise(fragment), accumulate_fragments, load_once, again
-    )
-    whole = direct_epilogue(sums, (rows, n), fragment, workers)
-    return seq(
-        products,
-        separate_prologue,
-        rounded_up((m, n, k), None, operands_named(whole)),
-        bring_prologue,
-    )
+
+    def whole(term: Expr) -> Rewrite:
+        copies = row_copy(term, threads, vector, in_memory and operand != "tf32")
+        again = stage(copies, bool(threads))
+        sums = seq(
+            tile_reduction(k),
+            warp_tiles(rows, n),
+            tensorise(fragment),
+            accumulate_fragments,
+            load_once,
+            again,
+        )
+        computed = direct_epilogue(sums, (rows, n), fragment, workers)
+        apart = spacing(term.type, rows) if threads else 1
+        if apart > 1:
+            strided = STRIDED_IN_PARTS.with_sizes(p=m // (LANES * apart), q=LANES, s=apart)
+            computed = seq(strided, argument(seq(_order_inward, computed)))
+        return rounded_up((m, n, k), None, operands_named(computed))
+
+    return seq(products, separate_prologue, depending(whole), bring_prologue)
+
+
+def spacing(result: Type, rows: int) -> int:
+    """How far apart rows of a result are best that lanes store at once, if it is a run of odd rows.
+
+    rows: that a warp computes
+    """
+    sizes, element = shape(result)
+    width = element.bytes if isinstance(element, Scalar) else 1
+    row = (sizes[-1].value or 1) * width
+    if row % WIDEST == 0:
+        return 1
+
+    def in_turn(apart: int) -> int:
+        """How many stores of the lanes of a warp, 2 elements apart in rows of LANES, are to one bank."""
+        starts = range(0, LANES * apart * row, apart * row)
+        words = {(start + 2 * lane * width) // BANK for start in starts for lane in range(WARP // LANES)}
+        return max(Counter(word % BANKS for word in words).values())
+
+    return min((apart for apart in (1, 2, 4) if rows % (LANES * apart) == 0), key=in_turn)
+
+
+def row_copy(term: Expr, threads: int, vector: int = 0, in_memory: bool = True) -> TileCopy:
+    """How threads copy rows of the operands of products: by the widest vectors that divide all of them.
+
+    Where these are too narrow for asynchronous copies, several elements are loaded one by one and stored at
+    once.
+    vector:    how many elements at once instead; 0: as many as that
+    in_memory: whether operands are as they are in memory. Others, such as those that are rounded on their way
+               (tf32), go through registers, too
+    """
+    rows = [
+        row_of(matrix) for part in outermost_parts(term, is_product) for matrix in Product.of(part).operands
+    ]
+    known = [row for row in rows if row is not None and row.size.value is not None]
+    width = max((row.width for row in known), default=LEAST_ASYNCHRONOUS)
+    divided = gcd(WIDEST // width, vector, *(row.size.value or 1 for row in known))
+    wide = len(known) == len(rows) and divided * min(row.width for row in known) >= LEAST_ASYNCHRONOUS
+    asynchronous = wide and in_memory and divided >= vector
+    at_once = divided if wide and divided >= vector else vector or max(1, LEAST_ASYNCHRONOUS // width)
+    return TileCopy(threads, at_once, PADDING, asynchronous, in_columns=True, loads=LOADS // at_once)
 
 
 @prints_as_call
@@ -90,9 +160,18 @@ def matrix_by_a_warp(sizes: Block, operand: str = "f16") -> Strategy:
 
 
 @prints_as_call
-def matrix_by_warps(sizes: Block, rows: int = ROWS, operand: str = "f16", threads: int = 0) -> Strategy:
+def matrix_by_warps(
+    sizes: Block,
+    rows: int = ROWS,
+    operand: str = "f16",
+    threads: int = 0,
+    vector: int = 0,
+    in_memory: bool = True,
+) -> Strategy:
     """A matrix around products, of these sizes, a warp for every so many rows of it.
 
     threads: that first lay both operands out again, with zeros, in padded rows; 0: read as they are
+    vector:  elements that one of them brings at once; 0: chosen
+    in_memory: whether operands are in memory, from where asynchronous copies bring them
     """
-    return on_fragments_of(sizes, rows, to_warps, operand, threads)
+    return on_fragments_of(sizes, rows, to_warps, operand, threads, vector, in_memory)

@@ -31,7 +31,8 @@ from strategies.places import mapped
 
 LEAST_ASYNCHRONOUS = 4  # bytes
 BANKS = 64  # bytes: rows that are multiples of so many start in few different banks
-LONG = 128  # bytes of rows whose multiples of half as many are crowded, too: loads of fragments take long
+LONG = 128  # bytes of rows that may start in no bank twice: loads and stores of fragments take long
+PART = 16  # bytes of a row that lanes load at once, of which eight rows are in different banks
 PADDING = 8  # elements: rows and columns of fragments are then in different banks
 COPY_ASYNC = COPIES[1]
 PADDED = LAYOUT_CHANGED[0]
@@ -128,7 +129,7 @@ def through_shared(threads: int, s: Rewrite) -> Strategy:
     """
 
     def chosen(term: Expr) -> Rewrite:
-        padded = padding_of([term.type])
+        padded = padding_of([term.type], stored_part(term.type))
         layout = PADDED.with_sizes(p=padded) if padded else id_
         return seq(IN_SHARED, layout, argument(s), as_run(moved(threads)))
 
@@ -163,15 +164,23 @@ def vector_of(run: Type) -> int:
     return gcd(elements, WIDEST // width_of(run))
 
 
-def padding_of(runs: Sequence[Type]) -> int:
-    """Elements added to rows of matrices, of which too many would start in the same bank; 0 if none are."""
+def stored_part(run: Type) -> int:
+    """The bytes of a row of a fragment, which four lanes store at once."""
+    return PART // 2 * width_of(run)
+
+
+def padding_of(runs: Sequence[Type], part: int = PART) -> int:
+    """Elements added to rows of matrices, of which too many would start in the same bank; 0 if none are.
+
+    part: bytes of a row that lanes load or store at once
+    """
     rows = [(sizes[-1].value or 0) * width_of(run) for run in runs if len(sizes := shape(run)[0]) > 2]
     whole = all(row % WIDEST == 0 for row in rows) and len(rows) == len(runs)
-    crowded = any(row % (BANKS if row < LONG else BANKS // 2) == 0 for row in rows)
+    crowded = any(row % (BANKS if row < LONG else 2 * part) == 0 for row in rows)
     return PADDING if whole and crowded else 0
 
 
-def added_by_padding(runs: Sequence[Type]) -> int:
+def added_by_padding(runs: Sequence[Type], part: int = PART) -> int:
     """How many bytes of shared memory that takes for an element of each of these arrays."""
     sizes = [(width_of(run), [size.value or 1 for size in shape(run)[0][1:-1]]) for run in runs]
-    return padding_of(runs) * sum(width * prod(rows) for width, rows in sizes)
+    return padding_of(runs, part) * sum(width * prod(rows) for width, rows in sizes)

@@ -9,7 +9,7 @@ from rise.expr import Expr, Lambda, call, subterms
 from rise.types import TF32, Scalar, shape
 from strategies.abstraction import outermost_parts
 from strategies.batches.fragments import COLUMNS, FRAGMENTS, ROWS
-from strategies.batches.runs import PADDING, added_by_padding, arrays_of, width_of
+from strategies.batches.runs import PADDING, added_by_padding, arrays_of, stored_part, width_of
 from strategies.matmul.products import Product, is_product
 from strategies.memory_bound.blocks import WARP, WIDEST
 
@@ -25,9 +25,12 @@ LEAST, MOST = 128, 256  # threads of a block
 INSTRUCTIONS = 500  # multiplications of a product, from which on tensor cores take fewer instructions
 ONE_WARP = 32 * 32  # elements of a matrix that one warp computes at most
 WIDEST_ROW = 128  # sums that a thread has in its registers at most
-MANY_ROWS, MANY_BLOCKS = 96, 3  # of a matrix, and of a multiprocessor: a warp may have two fragments of rows
 UNROLLED = 32 * 32  # multiplications of a row, whose loops are all unrolled
-ELEMENTS_FROM = 33  # rows, from which on threads bring elements of matrices of odd sizes: measured
+ODD_FROM = 33  # rows, from which on threads bring matrices of odd sizes to padded rows
+PARTIAL_FROM = 73  # rows, from which on they bring others there that are no whole fragments
+ALONE = 112  # of odd depths up to this, a thread stores elements one by one, else two at once: measured
+NARROW_FROM = 49  # the same where of the last fragment of a sum at most a quarter is not zeros
+OPERANDS = 2  # of a product
 LARGEST_SIDE = 128  # rows, columns and depth of a product: with larger ones a block has enough to do
 MANY = 1 << 20  # matrices of a batch, where their number is known at launch only
 ALIGNMENTS = (WIDEST, 8, 4)  # bytes: of the runs of a block, the best first
@@ -47,6 +50,7 @@ class Plan:
     rows: of a matrix, for each of all warps
     operands: where fragments are read from: runs as they came, or rows with zeros up to whole fragments,
               from runs or, element by element, from memory
+    vector: elements that a thread brings to such rows at once; 0: as many as divide rows
     """
 
     by: str
@@ -55,6 +59,7 @@ class Plan:
     stored: bool = True
     rows: int = ROWS
     operands: str = RUNS
+    vector: int = 0
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,7 @@ class Sizes:
             max(depths, default=1),
             operand,
             any(len(shape(run)[0]) > 2 for run in runs),
-            (added_by_padding(runs), added_by_padding([term.type])),
+            (added_by_padding(runs), added_by_padding([term.type], stored_part(term.type))),
         )
 
     @property
@@ -172,13 +177,9 @@ class Sizes:
         return Plan(WARPS, count, WARP * warps)
 
     def _by_blocks(self, part: int) -> Plan:
-        """As few matrices as are whole vectors.
-
-        Results go through shared memory where a multiprocessor then still has two blocks: measured.
-        """
-        if self.rows >= ELEMENTS_FROM and any(size % ALIGNMENTS[-1] for size in self.read):
-            return self._by_elements(part or ROWS)
-        read, written = (sum(self.read) + self.longer[0], self.written + self.longer[1])
+        """As few matrices as are whole vectors, which take the room of several blocks of a multiprocessor."""
+        if self.rows >= self._elements_from:
+            return self._by_elements(part)
         counts = [self._whole(alignment) for alignment in ALIGNMENTS]
         limits = [
             (2 * TILE, True),
@@ -191,27 +192,46 @@ class Sizes:
             (count, stored)
             for limit, stored in limits
             for count in counts
-            if count * (read + stored * written) + RESERVED <= limit
+            if self._shared(count, stored) + RESERVED <= limit
         ]
         count, stored = choices[0] if choices else (1, False)
-        part = part or self._rows_of_a_warp(count * (read + stored * written))
+        part = part or ROWS
         return Plan(BLOCKS, min(count, self.batch), WARP * -(-self.rows // part), stored, part)
 
+    @property
+    def _is_odd(self) -> bool:
+        """Whether no asynchronous copy divides a matrix."""
+        return any(size % ALIGNMENTS[-1] for size in self.read)
+
+    @property
+    def _elements_from(self) -> int:
+        """How many rows matrices have at least that threads bring to padded rows: measured.
+
+        Where fragments are whole there is nothing to pad.
+        """
+        if self._is_odd:
+            return ODD_FROM
+        if all(size % ROWS == 0 for size in (self.rows, self.depth)) and self.columns % COLUMNS == 0:
+            return LARGEST_SIDE + 1
+        return NARROW_FROM if 0 < self.depth % ROWS <= ROWS // 4 else PARTIAL_FROM
+
     def _by_elements(self, part: int) -> Plan:
-        """One matrix, whose size no copy divides. Results leave as one run if there is room: measured."""
+        """One matrix, in padded rows. Results leave as one run if there is room: measured."""
         m, n, k = (-(-size // ROWS) * ROWS for size in self.product)
         padded = (m * (k + PADDING) + k * (n + PADDING)) * 2
-        stored = padded + self.written + RESERVED <= ROOM
-        return Plan(BLOCKS, 1, WARP * -(-self.rows // part), stored, part, ELEMENTS)
+        part = part or (2 * ROWS if self.rows > 3 * ROWS else ROWS)
+        stored = max(padded, self.written) + RESERVED <= ROOM
+        alone = self._is_odd and part > ROWS and self.depth <= ALONE
+        return Plan(BLOCKS, 1, WARP * -(-self.rows // part), stored, part, ELEMENTS, int(alone))
 
-    def _rows_of_a_warp(self, shared: int) -> int:
-        """Those of two fragments, which load B half as often, if a multiprocessor has enough warps: measured.
+    def _shared(self, count: int, stored: bool) -> int:
+        """The bytes of shared memory of a block.
 
-        Also with fewer warps if no more rows are then computed in vain.
-        shared: bytes of a block
+        Results of one matrix are where its operands were, if nothing else is read beside these.
         """
-        enough = MANY_BLOCKS * (shared + RESERVED) <= ROOM or -(-self.rows // ROWS) % 2 == 0
-        return 2 * ROWS if enough and self.rows > MANY_ROWS else ROWS
+        read, written = (sum(self.read) + self.longer[0], stored * (self.written + self.longer[1]))
+        again = count == 1 and len(self.read) <= OPERANDS
+        return max(read, written) if again else count * (read + written)
 
     # --- runs
 

@@ -46,6 +46,8 @@ class TileCopy:
     bulk: by the tensor memory accelerator, swizzled
     swizzled: rows as long as a pattern are swizzled instead
     asynchronous: by `cp.async` where operands are not computed
+    in_columns: by fewer threads, up to a quarter, if then each always has the same part of a row
+    loads: of each thread, that are under way before it stores the first, where copies go through registers
     """
 
     threads: int
@@ -54,6 +56,8 @@ class TileCopy:
     asynchronous: bool = True
     swizzled: bool = False
     bulk: bool = False
+    in_columns: bool = False
+    loads: int = 0
 
     def primitive(self, tile: Known) -> str:
         computed = isinstance(tile, Contiguity) and tile.computed
@@ -61,8 +65,16 @@ class TileCopy:
 
     def rule(self, tile: Known, type_: Type) -> Rule:
         """The copy of a tile, along its contiguous dimension."""
-        rows, columns = s.COPY[self.primitive(tile)]
-        return (columns if _by_columns(tile) else rows).with_sizes(**self.of(type_))
+        by_columns = _by_columns(tile)
+        batches = self.loads and self.primitive(tile) == "copyThreads"
+        rules = s.COPY_IN_BATCHES if batches else s.COPY[self.primitive(tile)]
+        sizes = self.of(type_, by_columns)
+        return rules[by_columns].with_sizes(**sizes, **(self._batch(type_, sizes) if batches else {}))
+
+    def _batch(self, tile: Type, sizes: dict[str, int]) -> dict[str, int]:
+        """How many vectors a thread loads before it stores the first."""
+        each = prod(size.value or 1 for size in shape(tile)[0]) // (sizes["v"] * sizes["t"])
+        return {"u": next(u for u in range(min(self.loads, each), 0, -1) if each % u == 0)}
 
     def swizzle(self, tile: Known, type_: Type) -> Rewrite:
         """The tile in swizzled rows, where these are as long as a pattern's."""
@@ -74,13 +86,16 @@ class TileCopy:
         swizzled: Rewrite = s.SWIZZLE[self.primitive(tile)].with_sizes(b=length)
         return swizzled
 
-    def of(self, tile: Type) -> dict[str, int]:
+    def of(self, tile: Type, by_columns: bool = False) -> dict[str, int]:
         """The parameters of a copy of a tile, as far as its size allows."""
         sizes, scalar = shape(tile)
         widest = WIDEST // scalar.bytes if isinstance(scalar, Scalar) else 1
         vector = min(self.vector, widest)
         vectors = prod(size.value or 1 for size in sizes) // vector
-        return {"v": vector, "t": next(t for t in range(self.threads, 0, -1) if vectors % t == 0)}
+        each = [t for t in range(self.threads, 0, -1) if vectors % t == 0]
+        row = max(1, (sizes[0 if by_columns else -1].value or 1) // vector)
+        alike = (t for t in each if (t % row == 0 or row % t == 0) and 4 * t >= 3 * each[0])
+        return {"v": vector, "t": next(alike, each[0]) if self.in_columns else each[0]}
 
 
 def copies_of(s: Schedule) -> TileCopy:

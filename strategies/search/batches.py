@@ -9,7 +9,7 @@ from rewrites.result import Success
 from rise.expr import Expr, Lambda
 from rise.instructions import Family
 from strategies.batches.fragments import ROWS
-from strategies.batches.sizes import BLOCKS, DIRECT, MANY, THREADS, Plan, Sizes
+from strategies.batches.sizes import BLOCKS, DIRECT, ELEMENTS, MANY, RUNS, THREADS, Plan, Sizes
 from strategies.core import try_
 from strategies.search.choice import Choice, Search
 from strategies.search.space import Point
@@ -43,6 +43,8 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
 def alternatives(plan: Plan) -> Iterator[Point]:
     """The plan, then variants of it, since each version of the compiler spills registers in other kernels."""
     yield Point.of("batch", {})
+    if plan.by == BLOCKS and plan.operands == RUNS:
+        yield Point.of("batch", {"operands": ELEMENTS, "count": 1})
     if plan.by == BLOCKS:
         yield Point.of("batch", {"rows": ROWS if plan.rows > ROWS else 2 * ROWS})
     yield Point.of("batch", {"count": 2 * plan.count})
