@@ -118,7 +118,7 @@ FEW = 3  # products with the same matrix: of more, other products are between th
 LARGE, LARGEST = 3, 4  # times as many elements have the others, and those in raster order
 SLOW = 1.3  # times the cost of the best
 AHEAD = (0, 1)  # slots for the tiles of matrices that only the epilogue reads
-FULL_WAVES = range(1, 6)  # waves of tiles, of which the narrowest tiles that fill them are tried
+FULL_WAVES = range(1, 9)  # waves of tiles, of which the narrowest tiles that fill them are tried
 PARTS = (1, 2, 3, 4, 5)  # fragments that a warpgroup's part has in a row
 NARROWEST = 48  # columns of one of several: narrower ones wait for shared memory
 PANEL = 64  # columns, of 16 bits: shorter rows of operands across k are parts of lines of the cache
@@ -132,11 +132,8 @@ def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
         yield from warpgroups_of(p.seen_by(Schedule(swap_operands=True)), gpu)
         return
     yield from warpgroups_of(p, gpu)
-    swapped = p.seen_by(Schedule(swap_operands=True))
-    if turned_in_bulk(p):
-        yield from warpgroups_of(swapped, gpu)
-    elif turned_by_lanes(p):
-        yield from (s for s in warpgroups_of(swapped, gpu) if s.block[1] % PANEL)
+    if turned_in_bulk(p) or turned_by_lanes(p):
+        yield from warpgroups_of(p.seen_by(Schedule(swap_operands=True)), gpu)
 
 
 def turned_in_bulk(p: Problem) -> bool:
@@ -152,6 +149,11 @@ def turned_by_lanes(p: Problem) -> bool:
     """
     alone = p.batch * p.products == 1 and not p.row_work
     return alone and p.result_bytes > 2 and whole_sectors(p) and p.along_k == (True, False)
+
+
+def turns(p: Problem) -> bool:
+    """Whether lanes turn the result of a problem with operands swapped."""
+    return p.swapped and not p.turned and p.result_bytes > 2
 
 
 def whole_sectors(p: Problem) -> bool:
@@ -220,6 +222,8 @@ def stores(p: Problem) -> Sequence[str]:
         return ("direct",)
     if p.by_elements:
         return ("direct", "shared") if p.beside else ("direct", "shared", "rows")
+    if turns(p):
+        return ("direct",)
     return ("direct", "rows" if p.scattered else "bulk")
 
 
@@ -258,12 +262,17 @@ def orders(p: Problem, s: Schedule, clusters: bool) -> Iterator[tuple[int, int]]
 
 
 def shapes(p: Problem, gpu: Gpu, epilogues: Sequence[str], split_cluster: int = 1) -> Iterator[Schedule]:
-    """Tiles of some widths, those that divide n among them; how results are stored; the stages that fit."""
+    """Tiles of some widths, those that divide n among them; how results are stored; the stages that fit.
+
+    Where lanes turn the result, those that fill waves, and that the other order has not in whole lines.
+    """
     widths = {n for n in range(24, 257, 8) if p.n % n == 0} | {n for n in WIDTHS if n <= p.n + 31}
+    if by_lanes := turns(p):
+        widths = set()
     full = {bm: filling(p, bm, gpu) for bm, _, _ in ARRANGEMENTS} if split_cluster == 1 else {}
     every = sorted(widths.union(*full.values()), reverse=True)
     for bn, (bm, wm, ping_pong) in itertools.product(every, ARRANGEMENTS):
-        if bn not in widths and bn not in full[bm]:
+        if (bn not in widths and bn not in full[bm]) or (by_lanes and bn % PANEL == 0):
             continue
         slots = AHEAD if brought(p) and split_cluster == 1 else (0,)
         for parts, epilogue, depth, ahead in itertools.product(PARTS, epilogues, DEPTHS, slots):
