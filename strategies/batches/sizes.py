@@ -28,7 +28,6 @@ WIDEST_ROW = 128  # sums that a thread has in its registers at most
 UNROLLED = 32 * 32  # multiplications of a row, whose loops are all unrolled
 ODD_FROM = 33  # rows, from which on threads bring matrices of odd sizes to padded rows
 PARTIAL_FROM = 73  # rows, from which on they bring others there that are no whole fragments
-ALONE = 112  # of odd depths up to this, a thread stores elements one by one, else two at once: measured
 NARROW_FROM = 49  # the same where of the last fragment of a sum at most a quarter is not zeros
 OPERANDS = 2  # of a product
 LARGEST_SIDE = 128  # rows, columns and depth of a product: with larger ones a block has enough to do
@@ -221,7 +220,7 @@ class Sizes:
         padded = (m * (k + PADDING) + k * (n + PADDING)) * 2
         part = part or (2 * ROWS if self.rows > 3 * ROWS else ROWS)
         stored = max(padded, self.written) + RESERVED <= ROOM
-        alone = self._is_odd and part > ROWS and self.depth <= ALONE
+        alone = self._is_odd and part > ROWS
         return Plan(BLOCKS, 1, WARP * -(-self.rows // part), stored, part, ELEMENTS, int(alone))
 
     def _shared(self, count: int, stored: bool) -> int:

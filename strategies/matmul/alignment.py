@@ -58,7 +58,9 @@ def aligned_operands(block: tuple[int, int, int]) -> Strategy:
         if not any(misaligned(part) for part in outermost_parts(term, is_product)):
             return lambda part: Failure(NAME, part, "the rows of all operands are multiples of 16 bytes")
         # sums of products as one: the copies put matrices behind each other
-        return seq(in_one_sum(block[2]), at_products(try_(depending(lambda one: _aligned(one, block)))))
+        return seq(
+            in_one_sum(block[2], copied=True), at_products(try_(depending(lambda one: _aligned(one, block))))
+        )
 
     return seq(view_inward, outline, separate_prologue, depending(make), normalize(EACH_STORED))
 

@@ -14,7 +14,7 @@ NOT_ALIKE = "the rows, or columns, of matrices beside each other do not lie in m
 
 
 @prints_as_call
-def in_one_sum(depth: int) -> Strategy:
+def in_one_sum(depth: int, copied: bool = False) -> Strategy:
     """Sums of products as one product, where the operands that come together have the same order in memory.
 
     It does not fail: other sums are left as they are. Of two results, both are looked at.
@@ -23,12 +23,17 @@ def in_one_sum(depth: int) -> Strategy:
     after:  [A 0 C]·[B 0 D], with zeros that make A's rows a multiple of the depth
 
     depth: of a step of the reduction, so that no tile reaches from A into C
+    copied: operands are copied, so they may be computed; else the copying unit brings them as they are
     """
 
-    alike = check(lambda term: all(map(_in_memory, operands(term))), "in_one_sum", NOT_ALIKE)
+    def in_memory(matrix: Expr) -> bool:
+        known = contiguity_of(matrix, {})
+        return isinstance(known, Contiguity) and (copied or not known.computed)
+
+    alike = check(
+        lambda term: all(in_memory(matrix) for both in operands(term) for matrix in both),
+        "in_one_sum",
+        NOT_ALIKE,
+    )
     joined = repeat(seq(PRODUCT_BESIDE_PRODUCT.with_sizes(n=depth), alike))
     return depending(lambda term: arguments(2, joined) if isinstance(term.type, Pair) else joined)
-
-
-def _in_memory(both: tuple[Expr, Expr]) -> bool:
-    return all(isinstance(contiguity_of(matrix, {}), Contiguity) for matrix in both)

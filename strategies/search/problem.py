@@ -224,7 +224,8 @@ class Problem(Remembers):
             _bytes(operand), _bytes(element), along_k, str(operand),
             computed, _added(found, result),
             *_counted(products), _work(found), sum(map(_operations, columns_of(found))),
-            in_one_sum=_in_one_sum(found if computed else separated, len(products)), scattered=scattered,
+            in_one_sum=_in_one_sum(found if computed else separated, len(products), not computed),
+            scattered=scattered,
             input_bytes=_input_bytes(program), missing=missing,
             in_boxes=all(in_boxes(matrix) for both in operands(found) for matrix in both),
         )  # fmt: skip
@@ -260,11 +261,14 @@ def _counted(products: list[Expr]) -> Products:
     return len(products), _loaded(products)
 
 
-def _in_one_sum(found: Expr, products: int) -> Products | None:
-    """The products that are left where sums of products are one; None where they are as many."""
+def _in_one_sum(found: Expr, products: int, copied: bool) -> Products | None:
+    """The products that are left where sums of products are one; None where they are as many.
+
+    copied: whether kernels copy operands, which may be computed then
+    """
     if products == 1:
         return None
-    joined = outermost_parts(_after(in_inputs(in_one_sum(WHOLE)), found), is_product)
+    joined = outermost_parts(_after(in_inputs(in_one_sum(WHOLE, copied)), found), is_product)
     return _counted(joined) if len(joined) < products else None
 
 
