@@ -21,12 +21,11 @@ from typing import Any
 
 from boundary import CALLS, OPERANDS, graph_of, times
 from timing import write
+from variants import compiled
 
 import codegen
 from codegen.host.program import HostProgram
 from rise.check.program import check_text
-from rise.errors import RiseError
-from strategies.registry import find
 
 TEXT = """
 def mixedDot{k: Nat}(xs: k.f16, ys: k.f16): f32 =
@@ -59,14 +58,7 @@ WIDEST = 2e-2  # of the largest element: results are rounded to f16
 
 def built(schedule: str, name: str, at: tuple[int, ...]) -> HostProgram | str:
     """What is derived, its machine code in the cache; or why there is none."""
-    strategy, *settings = schedule.split()
-    given = dict(setting.split("=", 1) for setting in settings)
-    try:
-        made = find(strategy).make(given) if strategy != "auto" else None
-        sizes = dict(zip("mnk", at, strict=True))
-        return codegen.compile(check_text(TEXT)[name], made, sizes=sizes, target="sm_90a").program
-    except RiseError as error:
-        return f"{error.code} {error.message}"
+    return compiled(schedule, check_text(TEXT)[name], dict(zip("mnk", at, strict=True)))
 
 
 def formula(torch: Any, name: str, given: Sequence[Any]) -> Any:
@@ -92,7 +84,7 @@ def measured(torch: Any, at: tuple[int, ...], kernels: dict[tuple[str, str], Hos
     operands = [(matrix(m, k), matrix(k, n), matrix(n), matrix(m, n)) for _ in range(sets)]
     results = {False: torch.float16, True: torch.float32}
     outs = {wide: torch.empty(m, n, device="cuda", dtype=dtype) for wide, dtype in results.items()}
-    graphs, kernels_of_graphs = {}, []
+    graphs, alive = {}, []  # a graph that is replayed calls kernels, which must not be collected
     for (schedule, name), program in kernels.items():
         if isinstance(program, str):
             print(f"refused: {name} by {schedule}: {program}")
@@ -104,7 +96,7 @@ def measured(torch: Any, at: tuple[int, ...], kernels: dict[tuple[str, str], Hos
         error = ((out.double() - wanted).abs().max() / wanted.abs().max()).item()
         if not error < WIDEST:
             raise SystemExit(f"{name} by {schedule} is wrong at {at}: {error}")
-        kernels_of_graphs.append(kernel)
+        alive.append(kernel)
         graphs[f"{schedule}|{name}"] = graph_of(torch, partial(run, kernel, operands, out))
     found = times(torch, graphs)
     lines = [

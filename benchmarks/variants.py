@@ -56,11 +56,16 @@ def read(text: str) -> list[tuple[Case, str]]:
 
 def built(case: Case, schedule: str) -> HostProgram | str:
     """What is derived, its machine code in the cache; or why there is none."""
+    return compiled(schedule, definition(case), sizes_of(case))
+
+
+def compiled(schedule: str, program: Any, sizes: Mapping[str, int]) -> HostProgram | str:
+    """The same of a definition. schedule: a strategy and its parameters, as a line of a file says them"""
     name, *settings = schedule.split()
     given = dict(setting.split("=", 1) for setting in settings)
     try:
         made = find(name).make(given) if name != "auto" else None
-        return codegen.compile(definition(case), made, sizes=sizes_of(case), target="sm_90a").program
+        return codegen.compile(program, made, sizes=sizes, target="sm_90a").program
     except RiseError as error:
         return f"{error.code} {error.message}"
 

@@ -1,12 +1,15 @@
-"""A maximum of what a function that does not decrease makes of elements: the function of their maximum.
+"""The maximum of a monotone function's results is its result for the maximum.
 
     max f(x) = f(max x)        for a composition f of monotone functions, over one element at least
 
-The maximum then waits for the elements alone, and f is computed once for it: the hyperbolic tangent of a
-bound on scores, say. What f adds has to be finite, as the sum of opposite infinities is no number, and has no
-maximum. Over no elements a maximum is -∞, and f(-∞) need not be. Of what is no number f makes none, so `min`
-and `max`, which leave such operands out, are no parts of f. Where no element is a number, a maximum is -∞,
-too, and what uses the elements is no number either.
+The maximum then depends on the elements alone, and f is computed once: for scores that `tanh` bounds, once
+for each row. The equation holds under three conditions:
+
+* What f adds is finite, as the sum of opposite infinities is NaN.
+* There is at least one element. The maximum of none is -∞, and f(-∞) may be another number.
+* f maps NaN to NaN. `max` and `min` ignore NaN, so they are no parts of f.
+
+If all elements are NaN, the two sides are -∞ and f(-∞). What else is computed from these elements is NaN.
 """
 
 from __future__ import annotations
@@ -77,9 +80,9 @@ def _of_factor(factor: Expr) -> int:
 
 
 def argument(body: Expr, index: str) -> Expr:
-    """The smallest part of an element of which the element is a function that does not decrease.
+    """The smallest part of which the element is a monotone function, and outside of which no index is used.
 
-    Only the part depends on the index. It is the whole element where there is no smaller one.
+    If there is no smaller one, it is the whole element.
     """
     found, sign, part = body, 1, body
     while (applied := call(part)) is not None and is_float(part):

@@ -228,8 +228,8 @@ def _with_zip(name: str, view: str) -> tuple[Rule, Rule]:
     )
 
 
-ZIPPED_VIEWS = tuple(
-    made
+_BOTH_WAYS = {
+    name: _with_zip(name, view)
     for name, view in (
         ("take", "take(n)"),
         ("drop", "drop(n)"),
@@ -237,10 +237,9 @@ ZIPPED_VIEWS = tuple(
         ("reorder", "reorder(n, f, g)"),
         ("gather", "gather(is)"),
     )
-    for made in _with_zip(name, view)
-)
-
-ZIP_REORDER = ZIPPED_VIEWS[6]
+}
+ZIPPED_VIEWS = tuple(made for both in _BOTH_WAYS.values() for made in both)
+ZIP_REORDER, _ = _BOTH_WAYS["reorder"]
 
 
 def _with_zip_nested(name: str, view: str) -> tuple[Rule, Rule]:

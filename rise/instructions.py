@@ -103,6 +103,8 @@ INSTRUCTIONS = (
 
 
 # the types of what they multiply
+# registers that a thread may have for the sums of products, so that a small kernel runs beside it: measured
+MOST_SUMS = 192
 OPERANDS = frozenset(name for each in INSTRUCTIONS for name in each.operands)
 
 

@@ -79,7 +79,8 @@ DEFAULT = Point.of("default", {})
 LEVELS = "the program has levels, which stay"
 EMPTY = "an array of the program has no elements"
 IN_FRONT = "each row is reduced by itself, beside the first tiles of the product that uses the results"
-MANY = 8  # kernels of a program; from there on no cut may store what was stored before
+MANY = 8  # kernels of a program, from which on no value is stored a second time
+NO_SUM = "no difference of products is faster as a sum"
 GENERAL = "no other schedule is for this program"
 
 
@@ -268,7 +269,7 @@ class _Kernels:
         return seq(cut, self._new, self._again)
 
     def _new(self, term: Expr) -> Result:
-        """Refuses a cut that stores once more what a program of many kernels has stored before."""
+        """Refuses a cut that would store a value a second time, in a program of many kernels."""
         if len(self.made) >= MANY:
             first = GLOBAL_FIRST(term)
             named = named_value(first.term) if isinstance(first, Success) else None
@@ -321,14 +322,14 @@ class _Kernels:
             last, _ = closed_over(rest.body, self.inputs)
             if pays(self.search, closed, last, bytes_of(stored.type) or 0):
                 return self._parts(lambda _: cut)(term)
-        return Failure("differences_stored", term, "no difference of products is faster as a sum")
+        return Failure("differences_stored", term, NO_SUM)
 
     def _added(self, term: Expr, closed: Expr, added: Success) -> Result:
         """A sum of products, one of whose operands is negated where it is copied."""
         whole, bound = closed_over(added.term, self.inputs)
         found = chosen(self.search, whole) if pays(self.search, closed, whole, 0) else ""
         if isinstance(found, str):
-            return Failure("differences_stored", term, "no difference of products is faster as a sum")
+            return Failure("differences_stored", term, NO_SUM)
         self.made.append(found[0])
         return seq(lambda _: added, lambda _: self._of_closed(found[1], bound))(term)
 

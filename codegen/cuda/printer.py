@@ -14,7 +14,7 @@ from codegen.ir import imperative as i
 from codegen.ir.buffers import BARRIERS, dimensions, distributed, flatten, inner_element, swizzle
 from codegen.ir.fragments import distribution, family_of, known_shape
 from codegen.ir.identifiers import of_function, shown
-from codegen.ir.launch import WARP, WARPGROUP, Launch, number, register_budget
+from codegen.ir.launch import THREAD, WARP, WARPGROUP, Launch, number, register_budget
 from codegen.ir.sizes import spelled, tree
 from codegen.lower.resolve import several_kernels
 from codegen.passes.analysis.walk import facts_of_workers
@@ -185,7 +185,7 @@ class Printer:
 
     def _defined(self, value: Nat) -> str:
         """The number of a warpgroup is warp-uniform, which nvcc cannot see, so it is broadcast explicitly."""
-        of_warpgroup = value == quotient(variable("threadIdx.x"), WARPGROUP)
+        of_warpgroup = value == quotient(variable(THREAD), WARPGROUP)
         return f"uniform({self.nat(value)})" if of_warpgroup else self.nat(value)
 
     def _declared(self, new: i.New, value: i.Expression | None) -> str:
@@ -246,7 +246,7 @@ class Printer:
             case i.WarpSpecialise():
                 self._roles(command)
             case i.Elected(body, scope, thread):
-                number_ = "threadIdx.x" if scope is i.Scope.BLOCK else f"threadIdx.x % {WORKERS[scope]}"
+                number_ = THREAD if scope is i.Scope.BLOCK else f"{THREAD} % {WORKERS[scope]}"
                 self.line(f"if ({number_} == {thread}) {{")
                 self.block(body)
                 self.line("}")

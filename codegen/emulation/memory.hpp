@@ -72,8 +72,8 @@ RISE_CODE unsigned block_of(uint32_t epoch) {
 }
 
 RISE_COLD void race(const Access& access, const char* verb,
-                                                 const Trace& other, const char* other_verb,
-                                                 bool several) {
+                    const Trace& other, const char* other_verb,
+                    bool several) {
   if (other.epoch < machine.block_start) {
     RISE_FAULT(RaceBetweenBlocks, access.line,
                "race between blocks: %s %s %s, which %s of %s %s (line %u)",

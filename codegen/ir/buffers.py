@@ -115,6 +115,17 @@ def distributed(command: i.Command) -> frozenset[str]:
     return frozenset(new.name for new in news if new.space is Space.DISTRIBUTED)
 
 
+def shared(command: i.Command) -> list[i.New]:
+    """The buffers in shared memory that are allocated inside a command."""
+    return [c for c in i.commands(command) if isinstance(c, i.New) and c.space is Space.SHARED]
+
+
+def written(command: i.Command) -> frozenset[str]:
+    """The buffers that a command writes."""
+    targets = map(i.target_of, i.commands(command))
+    return frozenset(target.buffer for target in targets if isinstance(target, i.Access | i.Tile))
+
+
 def bytes_of(type_: Data, origin: Origin = None) -> int:
     """The size of a value in memory."""
     total = 1

@@ -17,6 +17,7 @@ from rise.source import Origin
 
 WARP = 32
 WARPGROUP = 128
+THREAD = "threadIdx.x"  # the number of a thread in its block, in CUDA
 GLOBAL_BLOCK = 128
 LARGEST_CLUSTER = 8
 LARGEST_DEPTH = 64

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from codegen.ir import imperative as i
-from codegen.ir.buffers import BARRIERS, distributed
+from codegen.ir.buffers import BARRIERS, distributed, shared
 from codegen.ir.launch import GRIDS, Launch, Sharing
 from codegen.passes.allocate import Region, is_repeated
 from codegen.passes.analysis.dependences import (
@@ -107,12 +107,7 @@ def insert_barriers(function: i.Function, regions: Mapping[str, Region], launch:
 def _per_warpgroup(body: i.Command) -> frozenset[str]:
     """The buffers of which each warpgroup has its own copy."""
     loops = (c for c in i.commands(body) if isinstance(c, i.ParallelFor) and c.level is i.Level.WARPGROUP)
-    return frozenset(new.name for loop in loops for new in _shared(loop))
-
-
-def _shared(command: i.Command) -> list[i.New]:
-    """The buffers in shared memory that are allocated inside a command."""
-    return [c for c in i.commands(command) if isinstance(c, i.New) and c.space is Space.SHARED]
+    return frozenset(new.name for loop in loops for new in shared(loop))
 
 
 def _read_asynchronously(body: i.Command) -> frozenset[str]:
@@ -247,7 +242,7 @@ class _Inserter:
                     inner = replace(inner, own=self.own | {name})
                 body, after = inner.go(command.body, before)
                 return replace(command, body=body), after
-            case i.When() if (self.in_group or self.of_block) and _shared(command):
+            case i.When() if (self.in_group or self.of_block) and shared(command):
                 # a warpgroup, or the block, executes all of the body or nothing; then it has not waited
                 body, after = self.go(command.body, before)
                 return replace(command, body=body), before | after
@@ -271,7 +266,7 @@ class _Inserter:
                 return self._for(command, before)
             case i.ParallelFor(level) if level in (*GRIDS, i.Level.WARP):
                 return self._workers(command, before)
-            case i.ParallelFor(i.Level.WARPGROUP) if _shared(command):
+            case i.ParallelFor(i.Level.WARPGROUP) if shared(command):
                 return self._workers(command, before)
             case _:
                 return self._command(command, before)

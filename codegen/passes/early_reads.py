@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from codegen.ir import imperative as i
+from codegen.ir.buffers import written
 from rise.nat import constant, variable
 from rise.types import Array, Space
 
@@ -54,8 +55,7 @@ def _apart(command: i.Command, arrays: frozenset[str]) -> Apart | None:
 def _reads(command: i.Command, name: str, arrays: frozenset[str]) -> bool:
     """Whether all that a command does is to read from arrays into a buffer."""
     used = {access.buffer for access in i.accesses_in(command)}
-    written = {t.buffer for c in i.commands(command) if isinstance(t := i.target_of(c), i.Access | i.Tile)}
-    return name in written and written == {name} and used <= {name, *arrays}
+    return written(command) == {name} and used <= {name, *arrays}
 
 
 def _for_each(loop: i.ParallelFor, new: i.New, reads: i.Command, rest: i.Command) -> Apart:

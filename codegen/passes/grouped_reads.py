@@ -14,14 +14,15 @@ those of a block with roles: conditions that hold for all of them go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import prod
 
 from codegen.ir import imperative as i
+from codegen.ir.buffers import shared
 from codegen.ir.identifiers import derived
-from codegen.ir.launch import WARPGROUP, Launch
+from codegen.ir.launch import THREAD, WARPGROUP, Launch
 from codegen.ir.scalar_temporaries import PARTIAL, both, less
 from codegen.passes.analysis.fresh import Names, names_of
 from codegen.passes.analysis.walk import facts_of_workers, inside, substituted
@@ -30,15 +31,14 @@ from rise.nat import Atom, Facts, Nat, NatVariable, constant, variable
 from rise.types import Array, Data, Scalar, Space
 
 AT_ONCE = 40  # numbers that a thread has read before it uses the first of them: a register each
-THREAD = variable("threadIdx.x")
 
 
 def grouped_reads(function: i.Function, launch: Launch) -> i.Function:
     """The pass."""
     arrays = (v.name for v in (*function.inputs, *function.outputs) if isinstance(v.type, Array))
-    shared = (c.name for c in i.commands(function.body) if isinstance(c, i.New) and c.space is Space.SHARED)
-    grouping = _Grouping(frozenset((*arrays, *shared)), names_of(function))
-    body = _of_consumers(function.body, facts_of_workers(launch), ("threadIdx.x",))
+    own = (new.name for new in shared(function.body))
+    grouping = _Grouping(frozenset((*arrays, *own)), names_of(function))
+    body = _of_consumers(function.body, facts_of_workers(launch), (THREAD,))
     return replace(function, body=grouping.go(body))
 
 
@@ -48,7 +48,7 @@ def _of_consumers(command: i.Command, facts: Facts, threads: tuple[str, ...]) ->
         for name in threads:
             facts = facts.with_range(name, 0, WARPGROUP * command.consumers)
         return replace(command, consume=decide(command.consume, facts))
-    if isinstance(command, i.Define) and command.value == THREAD:
+    if isinstance(command, i.Define) and command.value == variable(THREAD):
         threads = (*threads, command.name)
     below = inside(command, facts)
     return i.with_inner(command, tuple(_of_consumers(part, below, threads) for part in i.inner(command)))
@@ -133,7 +133,7 @@ class _Grouping:
             found.doing(i.Assign(register, found.or_zero(access), origin), whens=False)
             for access, register in reads.items()
         ]
-        result = _reading(found.assigned.value, read)
+        result: i.Expression = i.rebuild(found.assigned.value, i.Access, read)
         if not isinstance(result, i.Access) or result not in reads.values():
             register = i.Access(self.names.fresh(derived(target.buffer, "element")), place, target.type)
             before.append(found.doing(i.Assign(register, result, origin), whens=False))
@@ -192,17 +192,6 @@ def is_defined(value: i.Expression) -> bool:
             return all(map(is_defined, operands))
         case _:
             return isinstance(value, i.Access | i.Number | i.Natural)
-
-
-def _reading(value: i.Expression, read: Callable[[i.Access], i.Expression]) -> i.Expression:
-    """A value with something else in place of what it reads."""
-    match value:
-        case i.Access():
-            return read(value)
-        case i.Operator(_, operands):
-            return replace(value, operands=tuple(_reading(operand, read) for operand in operands))
-        case _:
-            return value
 
 
 def _from(loop: i.For, start: Nat, count: int) -> i.For:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from codegen.ir import imperative as i
+from codegen.ir.buffers import written
 from codegen.passes.analysis.fresh import bound_in
 from rise.nat import at_least
 from rise.types import Index, Space
@@ -23,10 +24,7 @@ from rise.types import Index, Space
 def hoist_reads(function: i.Function) -> i.Function:
     """The pass."""
     declared = Counter(c.name for c in i.commands(function.body) if isinstance(c, i.New))
-    written = {
-        t.buffer for c in i.commands(function.body) if isinstance(t := i.target_of(c), i.Access | i.Tile)
-    }
-    inputs = frozenset(v.name for v in function.inputs) - written
+    inputs = frozenset(v.name for v in function.inputs) - written(function.body)
     once = frozenset(name for name, times in declared.items() if times == 1)
     return replace(function, body=_command(function.body, _Reads(inputs, once)))
 

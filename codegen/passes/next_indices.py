@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from codegen.ir import imperative as i
+from codegen.ir.buffers import written
 from codegen.ir.launch import Launch
 from codegen.passes.analysis.fresh import Names, names_of
 from rise.nat import constant, variable
@@ -25,11 +26,9 @@ SEVERAL = (i.Level.BLOCK, i.Level.CLUSTER)  # whose loops are over elements that
 
 def next_indices(function: i.Function, launch: Launch) -> i.Function:
     """The pass."""
-    targets = map(i.target_of, i.commands(function.body))
-    written = {target.buffer for target in targets if isinstance(target, i.Access | i.Tile)}
     # a kernel beside the one in front of it waits for what that writes behind its first products
     inputs = function.ready or frozenset(v.name for v in function.inputs)
-    ahead = _Ahead(frozenset(inputs - written), names_of(function), launch)
+    ahead = _Ahead(frozenset(inputs - written(function.body)), names_of(function), launch)
     return replace(function, body=ahead.command(function.body))
 
 

@@ -26,6 +26,7 @@ from codegen.ir import imperative as i
 from codegen.ir.launch import WARP, WARPGROUP, derive
 from codegen.passes.early_reads import reads_first
 from codegen.passes.split_kernels import Temporary, uses
+from rise.instructions import MOST_SUMS
 from rise.types import Array, Data, Fragment, shape
 
 # Threads of kernels that gain by it. Of larger ones not all blocks are resident beside those of the kernel in
@@ -35,9 +36,8 @@ FIRST = (i.AwaitPreviousGrid(), i.StartNextGrid())
 # blocks of a kernel beside which products are computed: about one for each multiprocessor of any GPU
 MOST_BLOCKS = 144
 # Of a kernel whose products are computed beside the one in front: registers of a multiprocessor for four
-# warps of that, of 32 registers a thread; and the most that a thread has for sums, which do without them.
+# warps of that, of 32 registers a thread.
 LEFT = 4 * WARP * 32
-MOST_SUMS = 192
 
 
 def overlapping(functions: Sequence[i.Function]) -> tuple[i.Function, ...]:

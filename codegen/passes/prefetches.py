@@ -16,13 +16,13 @@ from dataclasses import replace
 from math import prod
 
 from codegen.ir import imperative as i
-from codegen.ir.launch import WARP, Launch
+from codegen.ir.buffers import shared
+from codegen.ir.launch import THREAD, WARP, Launch
 from codegen.passes.analysis.fresh import binds, names_of
 from codegen.passes.grouped_reads import Elements, elements_of, varying_reads
 from rise.nat import Atom, Nat, NatVariable, Operation, constant, quotient, remainder, variable
-from rise.types import Array, Space
+from rise.types import Array
 
-THREAD = "threadIdx.x"
 Guards = tuple[tuple[Nat, Nat], ...]
 
 
@@ -30,8 +30,8 @@ def prefetches(function: i.Function, _: Launch) -> i.Function:
     """The pass, for kernels whose threads have roles."""
     inputs = {v.name for v in function.inputs if isinstance(v.type, Array)}
     inputs &= function.ready or inputs
-    shared = {c.name for c in i.commands(function.body) if isinstance(c, i.New) and c.space is Space.SHARED}
-    memory = frozenset(inputs | shared | {v.name for v in function.outputs})
+    outputs = {v.name for v in function.outputs}
+    memory = frozenset(inputs.union(outputs, (new.name for new in shared(function.body))))
     number = names_of(function).fresh("read")
 
     def go(command: i.Command, known: frozenset[str], threads: Mapping[str, Nat]) -> i.Command:

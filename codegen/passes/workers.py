@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from codegen.ir import imperative as i
-from codegen.ir.launch import WARP, WARPGROUP, Launch, Sharing
+from codegen.ir.launch import THREAD, WARP, WARPGROUP, Launch, Sharing
 from codegen.passes.analysis.fresh import names_of
 from codegen.passes.analysis.walk import rebuild_own
 from rise.nat import Atom, Nat, NatVariable, quotient, remainder, variable
@@ -31,13 +31,13 @@ def worker(level: i.Level, dimension: int, launch: Launch) -> Nat:
         case i.Level.THREAD:
             return thread
         case i.Level.WARP:
-            return quotient(variable("threadIdx.x"), WARP)
+            return quotient(variable(THREAD), WARP)
         case i.Level.LANE:
-            return remainder(variable("threadIdx.x"), WARP)
+            return remainder(variable(THREAD), WARP)
         case i.Level.WARPGROUP:
-            return quotient(variable("threadIdx.x"), WARPGROUP)
+            return quotient(variable(THREAD), WARPGROUP)
         case i.Level.WARPGROUP_THREAD:
-            return remainder(variable("threadIdx.x"), WARPGROUP)
+            return remainder(variable(THREAD), WARPGROUP)
         case i.Level.GRID:
             return block * launch.block[dimension] + thread
 

@@ -51,13 +51,13 @@ from strategies.matmul.products import (
 )
 from strategies.matmul.requirements import scattered_part
 from strategies.matmul.staging import WIDEST
+from strategies.matmul.tiling import MATRIX
 from strategies.normal_forms import view_inward
 from strategies.places import arguments, computes, mapped
 
 NAME = "separate_kernels"
 ACROSS = 2  # bytes of numbers that warpgroups read across k, too
 COLUMNS = (True, False)  # are contiguous, and rows are not
-MATRIX = 2  # dimensions
 BOX = (64, 128)  # numbers in a row of a tile, and rows: of most
 
 

@@ -113,7 +113,7 @@ def chosen(search: Search, term: Expr) -> tuple[Choice, Success] | str:
 
 
 def _exactly(operand: str) -> str:
-    """Why there is no instruction for numbers with more digits than those of tensor cores."""
+    """What to do about floats that are wider than the operands of tensor cores; nothing for other types."""
     if operand in OPERANDS or operand not in SCALARS or not SCALARS[operand].is_float:
         return ""
     return ", which no tensor core multiplies exactly: `tf32(x)` rounds a number to what one does"

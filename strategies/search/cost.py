@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from math import ceil, floor, sqrt
 
 from rise.frozen import filled_at_once
-from rise.instructions import Family, family
+from rise.instructions import MOST_SUMS, Family, family
 from strategies.matmul.constraints import PARTIAL, PATTERNS, finer, panel, resources
 from strategies.matmul.schedule import WITHOUT_REST, Schedule
 from strategies.search.hardware import Gpu
@@ -24,7 +24,6 @@ BOUNDARY = 4000
 # of a kernel in front that runs beside a product's first tiles: the bytes that its warps read at once on a
 # multiprocessor, cycles for these besides the latency, and shared memory of a block and what it is given in
 FRONT_READS, FRONT_ROUND, FRONT_SHARED = 4 * 32 * 64, 250, 2048
-MOST_SUMS = 192  # registers of a thread for sums, where such a kernel has room
 EMPTY = 6000  # cycles that a second kernel takes, were there nothing left for it to do; measured
 # of a tile's time, where blocks of a cluster wait for each other: of two, and of more with several tiles each
 SYNCHRONISATION, OF_MANY = 0.01, 0.3
@@ -99,10 +98,15 @@ UNKNOWN = Cost(0.0, 0, 0, 0.0, "unknown")  # where no model knows the program
 of_one_schedule = lru_cache(maxsize=1)
 
 
+def tiles_of_one(p: Problem, s: Schedule) -> int:
+    """Those of one matrix of the result."""
+    return s.tiles(p.m, p.n, not p.open)
+
+
 @of_one_schedule
 def tiles(p: Problem, s: Schedule) -> int:
     """⌈m/BM⌉·⌈n/BN⌉ of each matrix, in whole groups and clusters, for each slice of k."""
-    return p.batch * s.tiles(p.m, p.n, not p.open) * s.slices
+    return p.batch * tiles_of_one(p, s) * s.slices
 
 
 def waves(p: Problem, s: Schedule, gpu: Gpu) -> int:
@@ -247,7 +251,7 @@ def l2_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     line = max(REQUEST, busy(p, s, gpu) * LINE / gpu.l2_rate)
     cycles = depth(p, s) * max(moved / port(p, s, gpu), line * asked)
     # where each matrix is not larger than a tile can be, data say their order, too
-    ordered = s.raster_matrices > 1 or s.tiles(p.m, p.n, not p.open) == s.cluster or p.n <= WIDEST_TILE
+    ordered = s.raster_matrices > 1 or tiles_of_one(p, s) == s.cluster or p.n <= WIDEST_TILE
     return cycles * (1 if not p.scattered else IN_ORDER if ordered else CHOSEN)
 
 
@@ -348,7 +352,7 @@ def interrupted(p: Problem, s: Schedule, gpu: Gpu, tile: float) -> float:
 
 def unmatched(p: Problem, s: Schedule) -> float:
     """Of a tile's time: how much longer both blocks of a cluster take where one has no part of the result."""
-    behind = s.tiles(p.m, p.n, not p.open) > ceil(p.m / s.block[0]) * ceil(p.n / s.block[1])
+    behind = tiles_of_one(p, s) > ceil(p.m / s.block[0]) * ceil(p.n / s.block[1])
     alone = s.cluster == 2 and behind and not s.persistent_blocks
     return UNMATCHED * min(1, SMALL / (s.block[0] * s.block[1])) if alone else 0.0
 
@@ -358,15 +362,25 @@ def apart(p: Problem, s: Schedule) -> float:
 
     Blocks side by side that ask the cache for the same bytes are answered together.
     """
-    down, across = ceil(p.m / s.block[0]), ceil(p.n / s.block[1])
+    bm, bn, _ = s.block
+    down, across = ceil(p.m / bm), ceil(p.n / bn)
+    group = min(max(s.raster_group, 1), down)
+    more = loaded_side_by_side(down, across, bm, bn, group) - least_side_by_side(down, across, bm, bn)
+    return more / (min(NEIGHBOURS, down * across) * (bm + bn))
+
+
+def loaded_side_by_side(down: int, across: int, bm: int, bn: int, group: int) -> int:
+    """Rows and columns of operands that NEIGHBOURS load, in groups of so many rows of tiles."""
     together = min(NEIGHBOURS, down * across)
+    rows, columns = min(group, together), min(across, ceil(together / group))
+    return max(rows, ceil(together / columns)) * bm + columns * bn
 
-    def loaded_by(group: int) -> int:
-        rows, columns = min(group, together), min(across, ceil(together / group))
-        return max(rows, ceil(together / columns)) * s.block[0] + columns * s.block[1]
 
-    least = min(map(loaded_by, range(1, min(down, together) + 1)))
-    return (loaded_by(min(max(s.raster_group, 1), down)) - least) / (together * sum(s.block[:2]))
+@cache
+def least_side_by_side(down: int, across: int, bm: int, bn: int) -> int:
+    """The same in the best of all groups."""
+    groups = range(1, min(down, NEIGHBOURS, down * across) + 1)
+    return min(loaded_side_by_side(down, across, bm, bn, group) for group in groups)
 
 
 def exchanged(s: Schedule, gpu: Gpu) -> float:

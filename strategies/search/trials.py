@@ -9,7 +9,8 @@ from collections.abc import Iterable
 
 from rise.instructions import family
 from strategies.search.problem import Problem
-from strategies.search.space import Ranked, needed
+from strategies.search.schedules import needed
+from strategies.search.space import Ranked
 
 ALIKE = 2  # of a kind fail for one reason; then the others of that kind are not tried
 AT_ALL = 10  # failures with one reason, after which the program is at fault

@@ -64,7 +64,7 @@ def test_groups_and_periods_of_any_size_are_exact(
 
 @pytest.mark.parametrize(("type_", "defined"), [(Scalar("i32"), False), (F32, True)])
 def test_what_is_not_defined_for_zeros_is_not_computed_of_them(type_: Scalar, defined: bool) -> None:
-    """Where there is no element, integers would be divided by zero; floats may be."""
+    """Missing elements are zeros: floats may be divided by these, integers may not."""
     read = i.Access("xs", (variable("k"),), type_)
     assert is_defined(i.Operator("div", (i.Number(1, type_), read), type_)) == defined
     assert is_defined(i.Operator("add", (i.Number(1, type_), read), type_))

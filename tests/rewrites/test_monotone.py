@@ -80,7 +80,7 @@ def test_random_compositions_have_the_same_maximum() -> None:
             xs = np.array([random.choice(NUMBERS) for _ in range(size)], np.float32)
             s = random.choice((-2.0, 0.0, 1.5))
             if np.isnan(elements(term, xs, s)).all():
-                seen["no number"] += 1  # then there is no maximum, either
+                seen["no number"] += 1  # every element is NaN, which has no maximum
                 continue
             wanted, found = value(term, xs, s), value(made.term, xs, s)
             seen["compared"] += 1

@@ -20,7 +20,7 @@ from rise.normal import data_flow
 from strategies.auto import auto
 from strategies.matmul.constraints import shared_bytes
 from strategies.matmul.schedule import Schedule
-from strategies.search import space
+from strategies.search import schedules, space
 from strategies.search.choice import Search, multiplies
 from strategies.search.cost import Cost
 from strategies.search.hardware import A100, H200, Gpu
@@ -85,11 +85,13 @@ def test_what_comes_first_is_what_sorting_all_gives(gpu: Gpu) -> None:
 def test_the_most_stages_that_fit_are_counted() -> None:
     seen = set()
     for p in problems(6):
-        for s in list(space.shapes(p, H200, ("direct", "shared", "bulk")))[::23]:
+        for s in list(schedules.shapes(p, H200, ("direct", "shared", "bulk")))[::23]:
             given = s, p.operand_bytes, p.along_k, p.result_bytes, p.operands
-            sizes = {n: shared_bytes(*given, n, p.products, p.beside) for n in range(3, space.DEEPEST + 1)}
+            sizes = {
+                n: shared_bytes(*given, n, p.products, p.beside) for n in range(3, schedules.DEEPEST + 1)
+            }
             fit = max((n for n, size in sizes.items() if size <= H200.limits.shared_bytes), default=2)
-            assert space.deepest(s, p, H200) == fit
+            assert schedules.deepest(s, p, H200) == fit
             seen.add(fit)
     assert len(seen) >= 5, seen
 

@@ -21,7 +21,8 @@ from strategies.registry import find
 from strategies.search import cost as c
 from strategies.search.hardware import A100, H200, T4, Gpu
 from strategies.search.problem import Problem
-from strategies.search.space import FEW, Point, Ranked, best_first, points, ranked, refusal, varied
+from strategies.search.schedules import FEW
+from strategies.search.space import Point, Ranked, best_first, points, ranked, refusal, varied
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 MEASURED = RESULTS / "schedules-h200.csv"

@@ -15,7 +15,7 @@ from rise.shipped import shipped
 from strategies.registry import find
 from strategies.search.hardware import H200
 from strategies.search.problem import Problem
-from strategies.search.space import NARROWEST, filling, turned_by_lanes, turned_in_bulk, warpgroups
+from strategies.search.schedules import NARROWEST, filling, turned_by_lanes, turned_in_bulk, warpgroups
 
 ACCUMULATED = rise.load(shipped("benchmarks/tables/papers/programs.rise")).accumulated
 SWAPPED = (

@@ -30,7 +30,8 @@ from strategies.search.choice import Choice
 from strategies.search.hardware import for_target
 from strategies.search.identity import identity
 from strategies.search.problem import Problem
-from strategies.search.space import candidates, needed
+from strategies.search.schedules import needed
+from strategies.search.space import candidates
 from strategies.search.store import Record, append, user_file
 from strategies.tuned import tuned
 from tests.support.programs import loaded, succeeded

@@ -170,7 +170,7 @@ RISE_CODE void meet_in_block(int first, int count) {
 // --- warpgroups -------------------------------------------------------------------------------
 
 RISE_COLD void group_diverges(const Group& group, const char* operation,
-                                                           int line) {
+                              int line) {
   RISE_FAULT(DivergentCollective, line,
              "divergent collective: %s calls %s (line %d), other threads of its warpgroup %s "
              "(line %d)",

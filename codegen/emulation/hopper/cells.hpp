@@ -99,8 +99,8 @@ RISE_CODE bool ordered(const Event& event, const int32_t* known) {
 }
 
 RISE_COLD void unordered(const Actor& actor, const Memory& memory,
-                                                      int64_t byte, const char* verb,
-                                                      const Event& other, const char* other_verb) {
+                         int64_t byte, const char* verb,
+                         const Event& other, const char* other_verb) {
   bool copied = other.agent >= clocks.blocks * (clocks.threads + clocks.groups);
   if (copied)
     RISE_FAULT(CopyUnderWay, actor.line,
@@ -116,8 +116,8 @@ RISE_COLD void unordered(const Actor& actor, const Memory& memory,
 }
 
 RISE_COLD void earlier_cluster(const Actor& actor, const Memory& memory,
-                                                            int64_t byte, const char* verb,
-                                                            const char* other_verb) {
+                               int64_t byte, const char* verb,
+                               const char* other_verb) {
   RISE_FAULT(RaceBetweenBlocks, actor.line, "race between blocks: %s %s %s, which another block %s",
              agent_name(actor.issuer).characters, verb, where(memory, byte).characters, other_verb);
 }

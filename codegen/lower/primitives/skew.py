@@ -17,6 +17,7 @@ from enum import Enum, auto
 from typing import TypeVar
 
 from codegen.ir import imperative as i
+from codegen.ir.buffers import written
 from codegen.lower.primitives.loop_rotation import at_index, of_worker
 from codegen.lower.primitives.phases import buffers
 from codegen.lower.primitives.turns import Turns
@@ -221,8 +222,7 @@ def _check_independent(split: SkewedStep, origin: Origin) -> None:
 
 
 def _written(parts: list[i.Command]) -> set[str]:
-    commands = (c for part in parts for c in i.commands(resolved(part)))
-    return {t.buffer for c in commands if isinstance(t := i.target_of(c), i.Access | i.Tile)}
+    return {name for part in parts for name in written(resolved(part))}
 
 
 def _behind_products(command: i.Command, what: i.Command, first: list[i.Command] | None = None) -> i.Command:
