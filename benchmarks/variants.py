@@ -12,9 +12,9 @@ A line of the file is what is computed, and with which schedule:
     … | auto                                                   what is chosen without a schedule
 
 Other processes derive and compile all of them before the first is timed. Each result is compared with
-products in f64, in memory that was filled with NaN; a wrong one is named, and not timed. The schedules of
-one product take turns with the others: the best of three medians counts. With `--check` kernels are compiled,
-for `sm_90a`, and nothing runs.
+products in f64, in memory that was filled with NaN; a wrong one is named, and not timed, and the exit status
+is 1. The schedules of one product take turns with the others: the best of three medians counts. With
+`--check` kernels are compiled, for `sm_90a`, and nothing runs.
 """
 
 from __future__ import annotations
@@ -185,9 +185,16 @@ class Setting:
 
 
 def measured(
-    torch: Any, case: Case, tables: HostProgram | None, kernels: Mapping[str, HostProgram | str]
+    torch: Any,
+    case: Case,
+    tables: HostProgram | None,
+    kernels: Mapping[str, HostProgram | str],
+    wrong: list[str],
 ) -> list[str]:
-    """The lines of a case: each schedule's time, and that of the others over it."""
+    """The lines of a case: each schedule's time, and that of the others over it.
+
+    wrong: a list to which schedules with incorrect results are added
+    """
     setting = Setting(torch, case, tables)
     launches: dict[str, Launch] = {}
     for schedule, kernel in kernels.items():
@@ -199,8 +206,9 @@ def measured(
         ours(*setting.inputs, out=setting.out)
         try:
             setting.check()
-        except SystemExit as wrong:
-            print(f"{' '.join(case)} | {schedule}: {wrong}", flush=True)
+        except SystemExit as error:
+            wrong.append(f"{' '.join(case)} | {schedule}: {error}")
+            print(wrong[-1], flush=True)
             continue
         launches[schedule] = lambda ours=ours: ours(*setting.inputs, out=setting.out)  # type: ignore[misc]
     every = {**setting.others, **launches}
@@ -234,13 +242,14 @@ def main() -> None:
         return
     import torch
 
-    found = [f"# Variants, {torch.cuda.get_device_name()}"]
+    found, wrong = [f"# Variants, {torch.cuda.get_device_name()}"], list[str]()
     for case, each in groupby(lines, key=lambda line: line[0]):
-        found += measured(
-            torch, case, tables[case], {schedule: kernels[case, schedule] for _, schedule in each}
-        )
+        mine = {schedule: kernels[case, schedule] for _, schedule in each}
+        found += measured(torch, case, tables[case], mine, wrong)
         torch.cuda.empty_cache()
     write(given.out, "variants.md", "\n".join([*found, ""]))
+    if wrong:
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":
