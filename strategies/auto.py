@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rewrites.algorithmic import MAP_IDENTITY
+from rewrites.algorithmic import MAP_FUSION, MAP_IDENTITY
 from rewrites.maps import LET_IN_LET, LET_INLINE, MAP_LET
 from rewrites.memory import IN_GLOBAL
 from rewrites.prologue import INLINE
@@ -342,7 +342,8 @@ class _Kernels:
             return self._of_closed(before[1], bound)
         fits = fitting(closed)
         if fits is None:
-            return choice(self._parts(terms_stored), lambda part: self._default(part, GENERAL))(term)
+            cut = self._parts(terms_stored)
+            return choice(self._fused, cut, lambda part: self._default(part, GENERAL))(term)
         point = Point.of(fits.strategy.name, {})
         result = self.search.attempt(point, closed)
         if not isinstance(result, Success):
@@ -350,6 +351,16 @@ class _Kernels:
         said = fits.reason if before == NOTHING else f"{fits.reason}; {before}"
         self.made.append(Choice(point, said))
         return self._of_closed(result, bound)
+
+    def _fused(self, term: Expr) -> Result:
+        """One map in place of maps of maps, where a schedule fits that: rows are reduced, then changed."""
+        fused = seq(MAP_FUSION, normalize(MAP_FUSION))(term)
+        if not isinstance(fused, Success):
+            return fused
+        closed, bound = closed_over(fused.term, self.inputs)
+        if fitting(closed) is None:
+            return Failure("fused", term, "no schedule fits what its maps are together")
+        return seq(lambda _: fused, lambda part: self._memory_bound(part, closed, bound))(term)
 
     def _member(self, term: Expr) -> Result:
         """A result. A value that a kernel has stored needs no other kernel the first time it is a result."""

@@ -474,6 +474,9 @@ def extremes(m: Nat, n: Nat, k: Nat)(X: k.f32) = (X |> minimum, X |> maximum)
 def sumOfMaxima(m: Nat, n: Nat, k: Nat)(X: m.k.f32): f32 = X |> map(maximum) |> sum
 def scaled(m: Nat, n: Nat, k: Nat)(X: m.k.f32): m.k.f32 =
   let top = X |> map(maximum) |> maximum in X |> map2D(x => x / top)
+// a function of what rows are reduced to, as a map of its own
+def inverted(m: Nat, n: Nat, k: Nat)(X: m.k.f32): m.f32 =
+  X |> map(row => row |> sum) |> map(s => 1 / (s * s + 1))
 // each thread reduces for one element: nothing is cut
 def counts(m: Nat, n: Nat, k: Nat)(x: k.i32): 5.i32 =
   generate((b: Idx[5]) => x |> map(v => select(v == indexToInt(b), 1, 0)) |> reduce(+, 0))
@@ -486,6 +489,7 @@ KERNELS = {
     "extremes": ["reduction", "reduction"],
     "sumOfMaxima": ["reduction", "reduction"],
     "scaled": ["reduction", "reduction", "elementwise"],
+    "inverted": ["rows"],
 }
 
 
