@@ -378,15 +378,17 @@ EXAMPLES = {
     "each_part": ("in_inputs(each_part(MAP_NOTHING))", "fun((xs: 8.i32, ys: 8.i32) => zip(xs)(ys))"),
     "moved": ("in_inputs(moved(32))", "fun(xs: 256.f16 => xs)"),
     "through_shared": ("in_inputs(through_shared(32, id_))", MATRIX),
+    "staged_in_bulk": ("in_inputs(argument(staged_in_bulk))", SMALL),
+    "stored_in_bulk": ("in_inputs(stored_in_bulk(id_))", MATRIX),
     "one_map": ("in_inputs(one_map)", SCALED),
     "rows_of_matrices": ("in_inputs(rows_of_matrices(id_))", SMALL),
     "by_threads": ("in_inputs(by_threads(32, id_))", VECTOR),
     "one_row": ("in_inputs(one_row())", ROW),
     "each_by_a_warp": ("in_inputs(each_by_a_warp(2, id_))", SMALL),
     "each_by_all": ("in_inputs(each_by_all(id_))", SMALL),
-    "on_fragments_of": ("in_inputs(on_fragments_of((4, 2, 6), 16, by_itself))", SCALED),
+    "on_fragments_of": ("in_inputs(on_fragments_of((4, 2, 6), (16, 8), by_itself))", SCALED),
     "matrix_by_a_warp": ("in_inputs(matrix_by_a_warp((4, 2, 6)))", SCALED),
-    "matrix_by_warps": ("in_inputs(matrix_by_warps((20, 8, 16)))", PRODUCT.replace("64.64", "20.16")),
+    "matrix_by_warps": ("in_inputs(matrix_by_warps((20, 8, 16), (16, 8)))", PRODUCT.replace("64.64", "20.16")),
     "default": ("default()", SUMS),
     "tensor_core": ("tensor_core(block=(64, 64, 32), warp=(32, 32), stages=0, epilogue='direct')", GEMM),
     "elementwise": ("elementwise()", VECTOR),
@@ -454,7 +456,8 @@ SECTIONS |= {
     "Numbers that are rounded anyway": "by_reciprocals in_few_instructions tanh_of_scores",
     "Schedules of products": "by_warps hopper",
     "Phases of batches": (
-        "several longer staged each_part as_run moved through_shared rows_of_matrices one_map by_threads one_row"
+        "several longer staged staged_in_bulk each_part as_run moved through_shared stored_in_bulk rows_of_matrices"
+        " one_map by_threads one_row"
         " each_by_a_warp each_by_all matrix_by_a_warp matrix_by_warps on_fragments_of"
     ),
 }

@@ -85,7 +85,7 @@ class Printer:
         self.line("")
         self._foreign()
         # the compiler takes one bound, and that on registers is the tighter one
-        threads = f"__launch_bounds__({self.launch.threads}{', 1' if hopper else ''})"
+        threads = f"__launch_bounds__({self.launch.threads}{f', {self.launch.resident}' if hopper else ''})"
         bound = f"__maxnreg__({self.launch.registers})" if self.launch.left else threads
         self.line(f'extern "C" __global__ void {self._clusters()}{bound}')
         self.line(f"{self.function.name}({', '.join(self._parameters())}) {{")
@@ -250,6 +250,8 @@ class Printer:
                 self.line(f"if ({number_} == {thread}) {{")
                 self.block(body)
                 self.line("}")
+            case i.BulkStore(i.Tile() as target, i.Tile() as tile, "", (start,)):
+                self.line(f"bulk_store_run({self._run(target.buffer, start, tile)});")
             case i.BulkStore(_, i.Tile() as tile, name, corner):
                 places = ", ".join([name, self._pointer(tile), *map(self.narrow, corner)])
                 self.line(f"bulk_store({places});")
@@ -275,6 +277,9 @@ class Printer:
                 self._arrive(self._pointer_to(barrier), blocks)
             case i.Expect(barrier, size):
                 self.line(f"barrier_expect({self._pointer_to(barrier)}, {size});")
+            case i.BulkCopy(i.Tile() as target, i.Access() as source, barrier, "", (start,)):
+                run = self._run(source.buffer, start, target)
+                self.line(f"bulk_load_run({run}, {self._pointer_to(barrier)});")
             case i.BulkCopy(i.Tile() as target, _, barrier, name, corner, blocks):
                 mask = [str(2**blocks - 1)] if blocks > 1 else []
                 places = ", ".join([name, self._pointer_to(barrier), *mask, *map(self.narrow, corner)])
@@ -350,7 +355,8 @@ class Printer:
             self.line(f"{self.index_type} {counter.name} = {self.nat(counter.start)};")
         if loop.unroll:
             self.line("#pragma unroll")
-        elif self.loading:  # an unrolled loop of copies needs more indices than producers have registers
+        elif self.loading or (self.launch.resident > 1 and loop.role is i.Role.REDUCTION):
+            # unrolled, copies need more indices than producers have registers, and sums more than there are
             self.line("#pragma unroll 1")
         name, count = loop.index, self.nat(loop.count)
         self.line(f"for ({self.index_type} {name} = 0; {name} < {count}; {name} += 1) {{  // {loop.label}")
@@ -447,6 +453,11 @@ class Printer:
             raise TranslationError("R0799", "internal: an mbarrier was not resolved")
         index = self.nat(flatten(access.indices, dimensions(self.types[access.buffer])))
         return access.buffer if index == "0" else f"{access.buffer} + {index}"
+
+    def _run(self, array: str, start: Nat, tile: i.Tile) -> str:
+        """An array and its size, a part of it, where that starts and how long it is."""
+        total, length = (prod(dimensions(t), start=constant(1)) for t in (self.types[array], tile.type))
+        return ", ".join([array, self.nat(total), self._pointer(tile), self.nat(start), self.nat(length)])
 
     def _registers(self, fragments: tuple[i.Acceptor, ...]) -> str:
         return ", ".join(f"{self.expression(_read(f))}.x" for f in fragments)

@@ -4,6 +4,7 @@
 
 #include "rise.cuh"
 #include "hopper/cluster.hpp"
+#include "hopper/runs.hpp"
 
 #define RISE_EMULATION
 #define __grid_constant__
@@ -97,6 +98,17 @@ RISE_BULK(5, RISE_PARAMETERS(int x, int y, int z, int u, int v), x, y, z, u, v)
 #undef RISE_BULK
 #undef RISE_CALL
 #undef RISE_PARAMETERS
+
+// Loads and stores of runs of adjacent elements.
+template <class T>
+static inline void bulk_load_run(Global<const T> array, int64_t total, Shared<T> target, int64_t start, int64_t count,
+                                 Shared<Barrier> bar, RISE_LINE) {
+  rise_emulation::bulk_load_run(array, total, target, start, count, bar, line);
+}
+template <class T>
+static inline void bulk_store_run(Global<T> array, int64_t, Shared<T> source, int64_t start, int64_t count, RISE_LINE) {
+  rise_emulation::bulk_store_run(array, source, start, count, line);
+}
 
 // Waits until at most `pending` of the thread's groups of bulk stores are pending, or have unread boxes.
 template <int pending>

@@ -343,7 +343,8 @@ class Expect:
 class BulkCopy:
     """Starts a bulk copy of a tile from global to shared memory, which signals its bytes to an mbarrier.
 
-    map, corner: once resolved: the tensor map, and the box's first element in it, innermost first
+    map, corner: once resolved: the tensor map, and the box's first element in it, innermost first. A run of
+                 adjacent elements has no map, and starts at the element of the array with this number
     blocks:      the number of blocks of the cluster that receive the copy, at the same address
     """
 
@@ -456,7 +457,8 @@ class Ring:
 class BulkStore:
     """Starts a bulk store of a tile from shared to global memory; elements out of bounds are dropped.
 
-    map, corner: once resolved: the tensor map, and the box's first element in it, innermost first
+    map, corner: once resolved: the tensor map, and the box's first element in it, innermost first. A run of
+                 adjacent elements has no map, and starts at the element of the array with this number
     """
 
     target: Acceptor

@@ -47,6 +47,7 @@ class Launch:
     cluster:   blocks per cluster, which are adjacent in dimension 0
     producers: the warpgroups at the end of a block that only load; no level counts them as workers
     left:      registers of a multiprocessor that a block leaves to another kernel
+    resident:  blocks that have registers on a multiprocessor at the same time, at least
     """
 
     grid: tuple[Extent, Extent, Extent] = (1, 1, 1)
@@ -55,6 +56,7 @@ class Launch:
     cluster: int = 1
     producers: int = 0
     left: int = 0
+    resident: int = 1
 
     @property
     def threads(self) -> int:

@@ -10,7 +10,7 @@ from codegen.ir.buffers import laid_out, members
 from codegen.ir.fragments import distribution
 from codegen.ir.identifiers import RESERVED, shown
 from codegen.ir.scalar_temporaries import ScalarTemporaries
-from codegen.lower import box, distributed
+from codegen.lower import box, bulk, distributed
 from codegen.lower.paths import Resolver
 from rise.errors import TranslationError
 from rise.nat import Facts, at_least, constant, simplify
@@ -87,13 +87,17 @@ def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
             for part, part_type in reversed(parts):
                 new = i.New(space, part, part_type, new, origin, kept)
             return new
+        case i.Elected(i.Sequence((i.Expect() as expected, *copies))) if bulk.only_copies(copies):
+            return replace(command, body=bulk.copied(r, expected, copies, facts))
         case i.ForFragment() | i.Elected():
             body = _command(r, command.body, facts)
             return body if body == i.Skip() else replace(command, body=body)
         case i.WarpSpecialise() | i.Ring():
             return i.with_inner(command, tuple(_command(r, part, facts) for part in i.inner(command)))
-        case i.BulkCopy() | i.BulkStore():
+        case i.BulkCopy():
             return box.copied(r, command, facts)
+        case i.BulkStore():
+            return bulk.stored(r, command, facts)
         case i.LoadFragment(fragment) if distribution(fragment) is not None:
             return distributed.load(r, command, facts)
         case i.StoreFragment(fragment) if (places := distribution(fragment)) is not None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from codegen.ir import imperative as i
 from codegen.ir.buffers import BARRIERS, bytes_of, in_block
 from codegen.ir.identifiers import shown
 from codegen.ir.launch import Launch, Sharing, number
+from codegen.passes.analysis.shifts import CHUNK, shift, starts
 from rise.errors import TranslationError
 from rise.nat import Atom, Nat, NatVariable, ceiling_quotient, constant, nat, quotient, remainder, variable
 from rise.types import Array, Layout, Space
@@ -70,7 +71,7 @@ def place_shared(function: i.Function, launch: Launch) -> tuple[i.Function, Laun
         raise TranslationError(
             "R0716", f"{used} bytes of shared memory are needed; the limit is {SHARED_LIMIT}"
         )
-    placed = {b.name: constant(offsets[b.name]) + b.worker * b.size for b in buffers}
+    placed = {b.name: constant(offsets[b.name]) + b.worker * b.size + b.shift for b in buffers}
 
     def place(command: i.Command) -> i.Command:
         command = i.with_inner(command, tuple(place(c) for c in i.inner(command)))
@@ -104,7 +105,10 @@ class Region:
 
 @dataclass(frozen=True)
 class Buffer:
-    """A buffer in shared memory of `size` bytes, with one copy in all or one per warp or warpgroup."""
+    """A buffer in shared memory of `size` bytes, with one copy in all or one per warp or warpgroup.
+
+    shift: by how many bytes its first element is behind its start
+    """
 
     name: str
     size: int
@@ -112,6 +116,7 @@ class Buffer:
     worker: Nat
     live: Region
     alignment: int = ALIGNMENT
+    shift: Nat = constant(0)  # noqa: RUF009  # immutable
 
     @property
     def bytes(self) -> int:
@@ -126,7 +131,7 @@ def _buffers(body: i.Command, launch: Launch) -> Iterator[Buffer]:
         numbers = [order[id(c)] for c in i.commands(command)]
         return Region(min(numbers), max(numbers) + 1)
 
-    everything = extent(body)
+    everything, runs = extent(body), starts(body)
 
     def visit(command: i.Command, around: tuple[i.Command, ...]) -> Iterator[Buffer]:
         if isinstance(command, i.ParallelFor) and command.level not in (*BLOCKS, *OWNERS):
@@ -148,12 +153,33 @@ def _buffers(body: i.Command, launch: Launch) -> Iterator[Buffer]:
             copies = _copies(owner, launch) if owner else 1
             worker = _worker_number(owner, launch) if owner else constant(0)
             alignment = _alignment(command.layout)
-            size = -(-bytes_of(in_block(command), command.origin) // alignment) * alignment
-            yield Buffer(command.name, size, copies, worker, live, alignment)
+            behind = _shift(command, runs)
+            room = bytes_of(in_block(command), command.origin) + (2 * CHUNK if command.name in runs else 0)
+            size = -(-room // alignment) * alignment
+            yield Buffer(command.name, size, copies, worker, live, alignment, behind)
         for part in i.inner(command):
             yield from visit(part, (*around, command))
 
     return visit(body, ())
+
+
+def _shift(new: i.New, runs: Mapping[str, tuple[Nat, int]]) -> Nat:
+    """In bytes, of a buffer that may be a run. Raises TranslationError R0745 where runs start differently."""
+    if new.name not in runs:
+        return constant(0)
+    start, chunk = runs[new.name]
+    behind = shift(start, chunk) * (CHUNK // chunk)
+    inner = list(i.commands(new.body))
+    own = {c.index for c in inner if isinstance(c, i.For | i.ParallelFor)}
+    own |= {c.name for c in inner if isinstance(c, i.New | i.Define)}
+    if not behind.variables.isdisjoint(own):
+        raise TranslationError(
+            "R0745",
+            f"runs of `{shown(new.name)}` start at {start}, which changes while the buffer exists",
+            new.origin,
+            "store each in a buffer of its own",
+        )
+    return behind
 
 
 def _stored_in_bulk(new: i.New) -> bool:

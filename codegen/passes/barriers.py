@@ -296,7 +296,7 @@ class _Inserter:
 
     def _for(self, loop: i.For, before: Uses) -> tuple[i.Command, Uses]:
         """Places a barrier before the loop if that saves one in every iteration."""
-        if self.in_group and loop.count == ONE:
+        if loop.count == ONE:
             return self._single_iteration(loop, before)
         new, after = self._loop(loop, before, ONE)
         if self.in_warp or not _barriers(new):

@@ -29,6 +29,7 @@ from codegen.passes.next_indices import next_indices
 from codegen.passes.only_needed import only_needed
 from codegen.passes.overlap import registers_left
 from codegen.passes.prefetches import prefetches
+from codegen.passes.resident import resident_blocks
 from codegen.passes.rings import hoist_ring_setup
 from codegen.passes.roles import split_roles
 from codegen.passes.split_guards import split_guards
@@ -74,7 +75,8 @@ def _derived(function: i.Function, _: Launch) -> tuple[i.Function, Launch]:
 
 
 def _roomy(function: i.Function, launch: Launch) -> tuple[i.Function, Launch]:
-    return function, replace(launch, left=registers_left(function))
+    room = replace(launch, left=registers_left(function), resident=resident_blocks(function, launch))
+    return function, room
 
 
 def _checked(function: i.Function, launch: Launch) -> tuple[i.Function, Launch]:
@@ -179,7 +181,8 @@ STRUCTURE = (
     ),
     Pass(
         "room",
-        "A kernel that starts beside the one in front of it leaves registers to that.",
+        "A kernel leaves registers to the one in front of it, if it starts beside that, and a block that"
+        " waits to other blocks.",
         _roomy,
         {"shares": "a thread's share of an array of sums says how many registers it has for these"},
         checks=True,

@@ -1,4 +1,4 @@
-"""Splits a loop in two, where a condition on its index holds in all of its first iterations. Two kinds:
+"""Splits a loop in two, where a condition on its index holds in all of its first iterations. Three kinds:
 
 Unrolled loops. A block whose threads do not divide an array has such a condition around every access,
 although only the last access of a thread may be outside. The compiler of CUDA does not know how many threads
@@ -6,6 +6,9 @@ there are; with the ranges of the parallel loops it is certain for the others th
 
 Loops that bring tiles by bulk copies. Where a tile is in one of several arrays, each array has a loop of its
 own: a thread that starts copies under conditions falls behind those that compute.
+
+Sums of products by fragments, of which only the last terms may be outside. Loads under conditions wait for
+each other; without conditions the compiler of CUDA starts those of one product during another one.
 """
 
 from __future__ import annotations
@@ -30,14 +33,26 @@ def split_guards(function: i.Function) -> i.Function:
 def _command(command: i.Command, facts: Facts) -> i.Command:
     below = inside(command, facts)
     command = i.with_inner(command, tuple(_command(part, below) for part in i.inner(command)))
-    if not isinstance(command, i.For) or not (_unrolled(command) or _brings_tiles(command)):
+    if not isinstance(command, i.For):
         return command
-    first = _certain_iterations(command, facts)
-    return _split(command, first, facts) if first else command
+    if _unrolled(command) or _brings_tiles(command):
+        first = _certain_iterations(command, facts)
+        return _split(command, first, facts) if first else command
+    last = (command.count.value or 0) - 1
+    if _sums_products(command) and 0 < last == _certain_iterations(command, facts):
+        return _split(command, last, facts)
+    return command
 
 
 def _unrolled(loop: i.For) -> bool:
     return loop.unroll and loop.role is i.Role.MAP
+
+
+def _sums_products(loop: i.For) -> bool:
+    """Whether a loop adds up products of fragments, and threads do not wait for each other in it."""
+    inner = list(i.commands(loop.body))
+    products = any(isinstance(c, i.MmaFragment) for c in inner)
+    return loop.role is i.Role.REDUCTION and products and not any(isinstance(c, i.Barrier) for c in inner)
 
 
 def _brings_tiles(loop: i.For) -> bool:
@@ -95,6 +110,8 @@ def _split(loop: i.For, first: int, facts: Facts) -> i.Command:
     one = replace(loop, count=constant(first), body=decide(loop.body, known))
     shifted: Mapping[Atom, Nat] = {NatVariable(loop.index): variable(loop.index) + first}
     rest = replace(loop, count=loop.count - first, body=substituted(loop.body, shifted))
+    if _sums_products(loop):
+        return i.sequence(one, substituted(loop.body, {NatVariable(loop.index): constant(first)}))
     if _brings_tiles(loop):
         after = facts.with_range(loop.index, 0, loop.count - first)
         rest = replace(rest, body=decide(rest.body, after))

@@ -12,7 +12,7 @@ all lanes or zero-fills them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -22,6 +22,7 @@ from codegen.ir.identifiers import derived, shown
 from codegen.ir.scalar_temporaries import BOOL, or_zero
 from codegen.lower.paths import flatten
 from codegen.passes.analysis.fresh import names_of
+from codegen.passes.analysis.shifts import granularity, starts
 from rise.errors import TranslationError
 from rise.nat import Facts, Nat, NatVariable, at_least, constant, divides, less_than, simplify
 from rise.source import Origin
@@ -38,18 +39,21 @@ def vectorise(function: i.Function) -> i.Function:
         if isinstance(command, i.New):
             types[command.name] = command.type
             own |= {command.name} if command.space is Space.LOCAL else set()
-    return replace(
-        function,
-        body=_Vectoriser(types, frozenset(own), names_of(function).taken).go(function.body, Facts()),
-    )
+    runs = {name: granularity(start, chunk) for name, (start, chunk) in starts(function.body).items()}
+    vectoriser = _Vectoriser(types, frozenset(own), runs, names_of(function).taken)
+    return replace(function, body=vectoriser.go(function.body, Facts()))
 
 
 @dataclass
 class _Vectoriser:
-    """types: of all buffers; own: the buffers in registers; taken: the names in use"""
+    """types: of all buffers; own: the buffers in registers; taken: the names in use
+
+    granularity: of the buffers that are runs, of how many elements their starts are multiples
+    """
 
     types: dict[str, Data]
     own: frozenset[str] = frozenset()
+    granularity: Mapping[str, int] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
     numbers: count[int] = field(default_factory=count)
 
@@ -232,6 +236,8 @@ class _Vectoriser:
         start = simplify(self._linear(access, first), facts)
         linear = simplify(self._linear(access, access.indices), inside)
         if simplify(linear - start, inside) != _of(lane) or not divides(aligned, start, facts):
+            return None
+        if self.granularity.get(access.buffer, aligned) % aligned:
             return None
         return i.Access(access.buffer, first, Vector(loop.count, element))
 

@@ -16,7 +16,8 @@ def alignments(function: i.Function) -> dict[str, int]:
     for command in i.commands(function.body):
         for access in i.accesses(command):
             if access.buffer in names:
-                found[access.buffer] = max(found.get(access.buffer, 1), _asked(access))
+                whole = WIDEST if isinstance(command, i.BulkCopy) else _asked(access)
+                found[access.buffer] = max(found.get(access.buffer, 1), whole)
     return found
 
 

@@ -6,6 +6,7 @@ from rewrites.pointwise import POINTWISE_EACH
 from rise.errors import StrategyError
 from rise.expr import Expr
 from strategies.batches.fragments import (
+    COLUMNS,
     FRAGMENTS,
     ROWS,
     each_by_a_warp,
@@ -13,9 +14,10 @@ from strategies.batches.fragments import (
     matrix_by_a_warp,
     matrix_by_warps,
 )
-from strategies.batches.runs import several, staged, through_shared
+from strategies.batches.runs import several, staged, staged_in_bulk, stored_in_bulk, through_shared
 from strategies.batches.sizes import (
     BLOCKS,
+    BULK,
     DIRECT,
     ELEMENTS,
     PADDED,
@@ -53,8 +55,9 @@ NO_BATCH = "expected a map over a batch of arrays of known sizes"
     by=("", THREADS, WARPS, BLOCKS),
     rows=(0, 16, 32),
     epilogue=("", SHARED, DIRECT),
-    operands=("", RUNS, PADDED, ELEMENTS),
+    operands=("", RUNS, PADDED, ELEMENTS, BULK),
     vector=(0, 1, 2),
+    columns=(0, 8, 16, 32, 64),
 )
 @prints_as_call
 def batch(
@@ -65,6 +68,7 @@ def batch(
     epilogue: str = "",
     operands: str = "",
     vector: int = 0,
+    columns: int = 0,
 ) -> Strategy:
     """A map over small matrices: each block copies several to shared memory, and multiplies them there.
 
@@ -73,22 +77,30 @@ def batch(
     by:      who multiplies a matrix: `threads`, a row each; `warps`, one; `blocks`, all warps; else chosen
     rows:    of a matrix, for each of all warps, a multiple of 16; 0: chosen
     epilogue: where results go: `shared`, from where they leave as one run; `direct`, to memory; else chosen
-    operands: fragments are read from `runs` as they came, or from `padded` rows that runs are laid out in
-              again, or that threads bring `elements` to, as many at once as divide rows; else chosen
+    operands: fragments are read from `runs` as they came, by threads or by the copying unit (`bulk`), or
+              from `padded` rows that runs are laid out in again, or that threads bring `elements` to, as many
+              at once as divide rows; else chosen
     vector:   elements that a thread brings to padded rows at once, at most 16 bytes; 0: chosen
+    columns:  of a matrix, for each of all warps, a multiple of 8; 0: chosen
     """
-    chosen_or("batch", count=count, threads=threads, rows=rows, vector=vector)
+    chosen_or("batch", count=count, threads=threads, rows=rows, vector=vector, columns=columns)
     if rows % ROWS:
         raise StrategyError("R0604", f"batch: rows: {rows} is not a multiple of the {ROWS} of a fragment")
+    if columns % COLUMNS:
+        wanted = f"a multiple of the {COLUMNS} of a fragment"
+        raise StrategyError("R0604", f"batch: columns: {columns} is not {wanted}")
     chosen_from("by", by, (THREADS, WARPS, BLOCKS))
     chosen_from("epilogue", epilogue, (SHARED, DIRECT))
-    chosen_from("operands", operands, (RUNS, PADDED, ELEMENTS))
+    chosen_from("operands", operands, (RUNS, PADDED, ELEMENTS, BULK))
+
+    of_blocks = {"rows": rows, "operands": operands, "columns": columns}
 
     def chosen(term: Expr) -> Rewrite:
         sizes = Sizes.of(term)
         if sizes is None:
             return refuse("batch", NO_BATCH)
-        plan = sizes.plan(rows)
+        in_bulk = operands == BULK and sizes.operand in FRAGMENTS
+        plan = sizes.in_bulk(rows, columns) if in_bulk else sizes.plan(rows, columns)
         plan = Plan(
             by or plan.by,
             count or plan.count,
@@ -97,15 +109,20 @@ def batch(
             plan.rows,
             operands or plan.operands,
             vector or plan.vector,
+            plan.columns,
         )
         if plan.by != THREADS and sizes.operand not in FRAGMENTS:
             return refuse("batch", f"there are no fragments of `{sizes.operand}`: use `by=threads`")
-        if rows and plan.by != BLOCKS:
-            return refuse("batch", f"`rows` changes nothing: matrices are multiplied by {plan.by}")
-        if operands and plan.by != BLOCKS:
-            return refuse("batch", f"`operands` changes nothing: matrices are multiplied by {plan.by}")
-        if vector and (plan.by != BLOCKS or plan.operands == RUNS):
+        unused = [name for name, given in of_blocks.items() if given]
+        if unused and plan.by != BLOCKS:
+            return refuse("batch", f"`{unused[0]}` changes nothing: matrices are multiplied by {plan.by}")
+        if vector and (plan.by != BLOCKS or plan.operands in (RUNS, BULK)):
             return refuse("batch", "`vector` changes nothing: fragments are read from runs as they came")
+        if threads and in_bulk:
+            return refuse("batch", "`threads` changes nothing: there is a warp for each part of a matrix")
+        if in_bulk:
+            compute = seq(argument(staged_in_bulk), multiplied(plan, sizes))
+            return several(plan.count, stored_in_bulk(compute) if plan.stored else compute)
         runs = id_ if plan.operands == ELEMENTS else argument(staged(plan.threads))
         compute = seq(runs, multiplied(plan, sizes))
         return several(plan.count, through_shared(plan.threads, compute) if plan.stored else compute)
@@ -129,7 +146,10 @@ def multiplied(plan: Plan, sizes: Sizes) -> Strategy:
         case by if by == WARPS:
             return each_by_a_warp(plan.threads // WARP, matrix_by_a_warp(sizes.product, sizes.operand))
         case _:
-            again = 0 if plan.operands == RUNS else plan.threads
-            in_memory = plan.operands == ELEMENTS
-            matrix = matrix_by_warps(sizes.product, plan.rows, sizes.operand, again, plan.vector, in_memory)
+            again = 0 if plan.operands in (RUNS, BULK) else plan.threads
+            in_memory, in_run = plan.operands == ELEMENTS, plan.operands == BULK
+            tile = (plan.rows, plan.columns or -(-sizes.columns // COLUMNS) * COLUMNS)
+            matrix = matrix_by_warps(
+                sizes.product, tile, sizes.operand, again, plan.vector, in_memory, in_run
+            )
             return each_by_all(matrix)

@@ -8,19 +8,31 @@ from math import gcd
 
 from rewrites import algorithmic as a
 from rewrites import lowering as low
-from rewrites.orders import MAP_REORDER, STRIDED_IN_PARTS
+from rewrites.orders import MAP_REORDER, STRIDED_IN_PARTS, SUMS_BY_LANES
 from rewrites.padding import ROUND_UP_MAP
 from rewrites.zips import ZIP_REORDER
 from rise.expr import Expr
 from rise.types import Scalar, Type, shape
 from strategies.abstraction import outermost_parts
-from strategies.batches.runs import LEAST_ASYNCHRONOUS, PADDING
-from strategies.core import Rewrite, Strategy, argument, choice, depending, normalize, prints_as_call, seq
+from strategies.batches.banks import LANES_OF_ROW, Matrices, Order, Run
+from strategies.batches.runs import LEAST_ASYNCHRONOUS, PADDING, PART
+from strategies.core import (
+    Rewrite,
+    Strategy,
+    argument,
+    choice,
+    depending,
+    id_,
+    normalize,
+    prints_as_call,
+    seq,
+    top_down,
+)
 from strategies.matmul.epilogue import direct_epilogue
 from strategies.matmul.grid import by_itself, to_warps
 from strategies.matmul.instructions import accumulate_fragments, load_once, tensorise, warp_tiles
-from strategies.matmul.products import Product, bring_prologue, is_product, separate_prologue
-from strategies.matmul.rounding import rounded_up, row_of
+from strategies.matmul.products import Product, at_products, bring_prologue, is_product, separate_prologue
+from strategies.matmul.rounding import ANYTHING, rounded_up, row_of
 from strategies.matmul.schedules import operands_named, products
 from strategies.matmul.staging import TileCopy, stage
 from strategies.matmul.tiling import tile_reduction
@@ -69,45 +81,58 @@ def each_by_all(s: Rewrite) -> Strategy:
 @prints_as_call
 def on_fragments_of(
     sizes: Block,
-    rows: int,
+    tile: tuple[int, int],
     workers: Rewrite,
     operand: str = "f16",
     threads: int = 0,
     vector: int = 0,
     in_memory: bool = True,
+    in_run: bool = False,
 ) -> Strategy:
     """A matrix around products by instructions, with zeros up to whole fragments.
 
     sizes:   of the product, m, n and k
-    rows:    that a warp computes
+    tile:    rows and columns that a warp computes
     workers: the level of the maps over these parts
     operand: the type of the numbers that are multiplied
     threads: that first lay both operands out again, with zeros, in padded rows; 0: read as they are
     vector:  elements that one of them brings at once; 0: chosen
     in_memory: whether operands are in memory, from where asynchronous copies bring them
+    in_run:  whether they are runs, of which lanes have rows and terms in the order that uses the most banks
     """
     fragment = FRAGMENTS[operand]
-    columns = 2 * fragment[1] if threads else fragment[1]  # then padded rows start in different banks
+    rows, columns = tile
+    if threads and columns >= sizes[1]:
+        columns = -(-columns // (2 * COLUMNS)) * 2 * COLUMNS  # padded rows then start in different banks
     parts = (rows, columns, fragment[2])
     m, n, k = (-(-size // part) * part for size, part in zip(sizes, parts, strict=True))
 
     def whole(term: Expr) -> Rewrite:
         copies = row_copy(term, threads, vector, in_memory and operand != "tf32")
         again = stage(copies, bool(threads))
+        order = Order(spacing(term.type, rows)) if threads else Order()
+        if in_run:
+            order = order_of(term, sizes, tile, fragment[2])
+        step = fragment[2] * order.instructions
+        depth = -(-k // step) * step
         sums = seq(
-            tile_reduction(k),
-            warp_tiles(rows, n),
+            tile_reduction(step if in_run else k),
+            warp_tiles(rows, columns),
             tensorise(fragment),
             accumulate_fragments,
             load_once,
             again,
         )
-        computed = direct_epilogue(sums, (rows, n), fragment, workers)
-        apart = spacing(term.type, rows) if threads else 1
-        if apart > 1:
-            strided = STRIDED_IN_PARTS.with_sizes(p=m // (LANES * apart), q=LANES, s=apart)
+        computed = direct_epilogue(sums, (rows, columns), fragment, workers)
+        if order.apart > 1:
+            strided = STRIDED_IN_PARTS.with_sizes(p=m // (LANES * order.apart), q=LANES, s=order.apart)
             computed = seq(strided, argument(seq(_order_inward, computed)))
-        return rounded_up((m, n, k), None, operands_named(computed))
+        if not in_run:
+            return rounded_up((m, n, k), None, operands_named(computed))
+        parts = depth // (2 * order.adjacent * LANES_OF_ROW)
+        adjacent = SUMS_BY_LANES.with_sizes(p=parts, j=order.adjacent, q=LANES_OF_ROW)
+        reordered = at_products(top_down(adjacent)) if order.adjacent > 1 else id_
+        return rounded_up((m, n, depth), None, seq(reordered, operands_named(computed)), ANYTHING)
 
     return seq(products, separate_prologue, depending(whole), bring_prologue)
 
@@ -130,6 +155,21 @@ def spacing(result: Type, rows: int) -> int:
         return max(Counter(word % BANKS for word in words).values())
 
     return min((apart for apart in (1, 2, 4) if rows % (LANES * apart) == 0), key=in_turn)
+
+
+def order_of(term: Expr, sizes: Block, tile: tuple[int, int], terms: int) -> Order:
+    """The best order of the lanes of a warp for matrices in runs. terms: of a sum, in an instruction"""
+    m, n, k = sizes
+    left, right = Product.of(next(iter(outermost_parts(term, is_product)))).operands
+    of_rows, of_columns = row_of(left), row_of(right)
+    element = shape(term.type)[1]
+    by_rows = of_rows is None or of_rows.contiguity.dimensions[-1]
+    by_columns = of_columns is not None and of_columns.contiguity.dimensions[-1]
+    wide = shape(left.type)[1]
+    width = wide.bytes if isinstance(wide, Scalar) else PART
+    a, b = Run.of(m, k, width, by_rows), Run.of(k, n, width, not by_columns)
+    result = Run.of(m, n, element.bytes if isinstance(element, Scalar) else PART)
+    return Matrices(a, b, result, k, terms).best_order(tile)
 
 
 def row_copy(term: Expr, threads: int, vector: int = 0, in_memory: bool = True) -> TileCopy:
@@ -156,22 +196,25 @@ def row_copy(term: Expr, threads: int, vector: int = 0, in_memory: bool = True) 
 @prints_as_call
 def matrix_by_a_warp(sizes: Block, operand: str = "f16") -> Strategy:
     """A matrix around products, of these sizes, by the instructions of one warp."""
-    return on_fragments_of(sizes, -(-sizes[0] // ROWS) * ROWS, by_itself, operand)
+    tile = (-(-sizes[0] // ROWS) * ROWS, -(-sizes[1] // COLUMNS) * COLUMNS)
+    return on_fragments_of(sizes, tile, by_itself, operand)
 
 
 @prints_as_call
 def matrix_by_warps(
     sizes: Block,
-    rows: int = ROWS,
+    tile: tuple[int, int],
     operand: str = "f16",
     threads: int = 0,
     vector: int = 0,
     in_memory: bool = True,
+    in_run: bool = False,
 ) -> Strategy:
-    """A matrix around products, of these sizes, a warp for every so many rows of it.
+    """A matrix around products, of these sizes, a warp for every so many rows and columns of it.
 
     threads: that first lay both operands out again, with zeros, in padded rows; 0: read as they are
     vector:  elements that one of them brings at once; 0: chosen
     in_memory: whether operands are in memory, from where asynchronous copies bring them
+    in_run:  whether they are runs, of which lanes have rows and terms in the order that uses the most banks
     """
-    return on_fragments_of(sizes, rows, to_warps, operand, threads, vector, in_memory)
+    return on_fragments_of(sizes, tile, to_warps, operand, threads, vector, in_memory, in_run)

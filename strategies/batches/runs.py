@@ -8,7 +8,7 @@ from math import gcd, prod
 from rewrites import algorithmic as a
 from rewrites import lowering as low
 from rewrites import views
-from rewrites.memory import COPIES, IN_SHARED, LAYOUT_CHANGED
+from rewrites.memory import BULK_STORE, COPIES, IN_GLOBAL, IN_SHARED, LAYOUT_CHANGED
 from rewrites.padding import EMPTY_ZIP, MAP_EMPTY, TAKE_EMPTY
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, missing
 from rewrites.runs import BY_MEMBERS
@@ -34,7 +34,7 @@ BANKS = 64  # bytes: rows that are multiples of so many start in few different b
 LONG = 128  # bytes of rows that may start in no bank twice: loads and stores of fragments take long
 PART = 16  # bytes of a row that lanes load at once, of which eight rows are in different banks
 PADDING = 8  # elements: rows and columns of fragments are then in different banks
-COPY_ASYNC = COPIES[1]
+_, COPY_ASYNC, BULK_COPY = COPIES
 PADDED = LAYOUT_CHANGED[0]
 
 
@@ -96,6 +96,10 @@ def staged(threads: int) -> Strategy:
     return depending(chosen)
 
 
+# The same by the copying unit, which one thread tells to copy. For all arrays there is one wait.
+staged_in_bulk: Strategy = seq(IN_SHARED, BULK_COPY)
+
+
 @prints_as_call
 def each_part(s: Rewrite) -> Strategy:
     """s for an array, or for each of the arrays that an array of tuples is.
@@ -134,6 +138,16 @@ def through_shared(threads: int, s: Rewrite) -> Strategy:
         return seq(IN_SHARED, layout, argument(s), as_run(moved(threads)))
 
     return depending(chosen)
+
+
+@prints_as_call
+def stored_in_bulk(s: Rewrite) -> Strategy:
+    """Results of s in shared memory, and from there as one run by the copying unit.
+
+    before: e
+    after:  s(e) |> toMem(Shared) |> bulkStore
+    """
+    return seq(IN_SHARED, argument(s), IN_GLOBAL, BULK_STORE)
 
 
 # --- what is known of runs --------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from strategies.memory_bound.blocks import WARP, WIDEST
 
 THREADS, WARPS, BLOCKS = "threads", "warps", "blocks"
 SHARED, DIRECT = "shared", "direct"
-RUNS, PADDED, ELEMENTS = "runs", "padded", "elements"
+RUNS, PADDED, ELEMENTS, BULK = "runs", "padded", "elements", "bulk"
 TILE = 16 * 1024  # bytes of shared memory of a block: several blocks then have enough loads under way
 LARGEST = 48 * 1024  # of a block that also keeps its results there
 ROOM, RESERVED = 227 * 1024, 1024  # bytes of a multiprocessor, and of each of its blocks besides its own
@@ -30,8 +30,11 @@ ODD_FROM = 33  # rows, from which on threads bring matrices of odd sizes to padd
 PARTIAL_FROM = 73  # rows, from which on they bring others there that are no whole fragments
 NARROW_FROM = 49  # the same where of the last fragment of a sum at most a quarter is not zeros
 OPERANDS = 2  # of a product
+TALL = (3 * ROWS, 2 * ROWS, ROWS)  # rows of a matrix in a run that a warp computes
+MOST_SUMS = 64 * 64  # elements of a matrix that are in the registers of a warp
 LARGEST_SIDE = 128  # rows, columns and depth of a product: with larger ones a block has enough to do
 MANY = 1 << 20  # matrices of a batch, where their number is known at launch only
+LEAST_ODD, LEAST_BULK = 4 * 1024, 6 * 1024  # bytes of a product that the copying unit brings and takes
 ALIGNMENTS = (WIDEST, 8, 4)  # bytes: of the runs of a block, the best first
 
 
@@ -47,9 +50,10 @@ class Plan:
 
     stored: whether results go through shared memory
     rows: of a matrix, for each of all warps
-    operands: where fragments are read from: runs as they came, or rows with zeros up to whole fragments,
-              from runs or, element by element, from memory
+    operands: where fragments are read from: runs as they came, by threads or the copying unit, or rows with
+              zeros up to whole fragments, from runs or, element by element, from memory
     vector: elements that a thread brings to such rows at once; 0: as many as divide rows
+    columns: of a matrix, for each of all warps; 0: all
     """
 
     by: str
@@ -59,6 +63,7 @@ class Plan:
     rows: int = ROWS
     operands: str = RUNS
     vector: int = 0
+    columns: int = 0
 
 
 @dataclass(frozen=True)
@@ -129,16 +134,40 @@ class Sizes:
         fits = max(self.product) <= LARGEST_SIDE and sum(self.read) + RESERVED <= ROOM
         return self.matrices and wide and fits
 
-    def plan(self, part: int = 0) -> Plan:
+    def plan(self, part: int = 0, wide: int = 0) -> Plan:
         """Threads multiply tiny matrices, and those whose elements tensor cores do not take.
 
         part: of a matrix, the rows for each of all warps; 0: those of a fragment
+        wide: the columns for each; 0: all
         """
         if self.operand not in FRAGMENTS or prod(self.product) < INSTRUCTIONS:
             return self._by_threads()
         rows, columns = -(-self.rows // ROWS) * ROWS, -(-self.columns // COLUMNS) * COLUMNS
         fits = self._whole(ALIGNMENTS[-1]) * self.bytes <= 2 * TILE
-        return self._by_warps() if rows * columns <= ONE_WARP and fits else self._by_blocks(part)
+        return self._by_warps() if rows * columns <= ONE_WARP and fits else self._by_blocks(part, wide)
+
+    # --- by the copying unit
+
+    @property
+    def suit_bulk(self) -> bool:
+        """Whether the copying unit brings them sooner than threads do: measured.
+
+        It cannot pad rows, so too many of those that are whole chunks would start in the same banks.
+        """
+        fragments = self.operand in FRAGMENTS and prod(self.product) >= INSTRUCTIONS
+        return fragments and not self.longer[0] and self.bytes >= (LEAST_ODD if self._is_odd else LEAST_BULK)
+
+    def in_bulk(self, rows: int = 0, columns: int = 0) -> Plan:
+        """One matrix for a block, in which each warp has so many rows and columns; 0: chosen, as measured.
+
+        Warps have all columns, and as many rows as leave the fewest without a row; but several warps compute.
+        """
+        wide = -(-self.columns // COLUMNS) * COLUMNS
+        fit = [part for part in TALL if part * wide <= MOST_SUMS] or TALL[-1:]
+        rows = rows or min(fit, key=lambda part: (-(-self.rows // part) * part, -part))
+        alone = rows >= self.rows and rows * wide > ONE_WARP
+        columns = columns or (-(-wide // (2 * COLUMNS)) * COLUMNS if alone else wide)
+        return Plan(BLOCKS, 1, WARP * self._parts(rows, columns), True, rows, BULK, 0, columns)
 
     # --- by threads: a row each
 
@@ -175,10 +204,10 @@ class Sizes:
         count, warps = max(pairs, key=lambda pair: (min(pair[1], 4), pair[0]))
         return Plan(WARPS, count, WARP * warps)
 
-    def _by_blocks(self, part: int) -> Plan:
+    def _by_blocks(self, part: int, wide: int) -> Plan:
         """As few matrices as are whole vectors, which take the room of several blocks of a multiprocessor."""
         if self.rows >= self._elements_from:
-            return self._by_elements(part)
+            return self._by_elements(part, wide)
         counts = [self._whole(alignment) for alignment in ALIGNMENTS]
         limits = [
             (2 * TILE, True),
@@ -195,7 +224,12 @@ class Sizes:
         ]
         count, stored = choices[0] if choices else (1, False)
         part = part or ROWS
-        return Plan(BLOCKS, min(count, self.batch), WARP * -(-self.rows // part), stored, part)
+        threads = WARP * self._parts(part, wide)
+        return Plan(BLOCKS, min(count, self.batch), threads, stored, part, columns=wide)
+
+    def _parts(self, rows: int, columns: int) -> int:
+        """Of a matrix, for a warp each."""
+        return -(-self.rows // rows) * (-(-self.columns // columns) if columns else 1)
 
     @property
     def _is_odd(self) -> bool:
@@ -214,14 +248,14 @@ class Sizes:
             return LARGEST_SIDE + 1
         return NARROW_FROM if 0 < self.depth % ROWS <= ROWS // 4 else PARTIAL_FROM
 
-    def _by_elements(self, part: int) -> Plan:
+    def _by_elements(self, part: int, wide: int) -> Plan:
         """One matrix, in padded rows. Results leave as one run if there is room: measured."""
         m, n, k = (-(-size // ROWS) * ROWS for size in self.product)
         padded = (m * (k + PADDING) + k * (n + PADDING)) * 2
         part = part or (2 * ROWS if self.rows > 3 * ROWS else ROWS)
         stored = max(padded, self.written) + RESERVED <= ROOM
         alone = self._is_odd and part > ROWS
-        return Plan(BLOCKS, 1, WARP * -(-self.rows // part), stored, part, ELEMENTS, int(alone))
+        return Plan(BLOCKS, 1, WARP * self._parts(part, wide), stored, part, ELEMENTS, int(alone), wide)
 
     def _shared(self, count: int, stored: bool) -> int:
         """The bytes of shared memory of a block.

@@ -60,8 +60,15 @@ longer_inward = normalize(
 )
 
 
+# what is behind the last row or column: zeros, as copying units put them there, or what happens to be there
+ZEROS: Strategy = normalize(EMPTY_AS_ZEROS)
+ANYTHING: Strategy = id_
+
+
 @prints_as_call
-def rounded_up(block: tuple[int, int, int], copies: TileCopy | None, schedule: Rewrite) -> Strategy:
+def rounded_up(
+    block: tuple[int, int, int], copies: TileCopy | None, schedule: Rewrite, behind: Rewrite = ZEROS
+) -> Strategy:
     """The schedule, of a matrix around products; where tiles do not divide it, of a larger one.
 
     before: A·B, of m × n
@@ -69,6 +76,7 @@ def rounded_up(block: tuple[int, int, int], copies: TileCopy | None, schedule: R
 
     copies:   how tiles of operands are copied, if they are
     schedule: of a matrix of whole tiles
+    behind:   what is behind the last row and column, of which results are dropped
     """
 
     def make(term: Expr) -> Rewrite:
@@ -83,7 +91,7 @@ def rounded_up(block: tuple[int, int, int], copies: TileCopy | None, schedule: R
             reason, hint = unaligned
             return lambda refused: Failure("rounded_up", refused, reason, hint=hint)
         deeper = at_products(sums(block[2])) if any(depths) else id_
-        whole = seq(longer_inward, deeper, normalize(EMPTY_AS_ZEROS), schedule)
+        whole = seq(longer_inward, deeper, behind, schedule)
         longer = [ROUND_UP.with_sizes(p=rows)] if rows is not None else []
         wider = [ROUND_UP_COLUMNS.with_sizes(p=columns)] if columns is not None else []
         return seq(

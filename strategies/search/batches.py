@@ -8,8 +8,8 @@ from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Success
 from rise.expr import Expr, Lambda
 from rise.instructions import Family
-from strategies.batches.fragments import ROWS
-from strategies.batches.sizes import BLOCKS, DIRECT, ELEMENTS, MANY, RUNS, THREADS, Plan, Sizes
+from strategies.batches.fragments import COLUMNS, ROWS
+from strategies.batches.sizes import BLOCKS, BULK, DIRECT, ELEMENTS, MANY, RUNS, TALL, THREADS, Plan, Sizes
 from strategies.core import try_
 from strategies.search.choice import Choice, Search
 from strategies.search.space import Point
@@ -30,7 +30,9 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
     plan = sizes.plan()
     if plan.by != THREADS and Family.MMA not in search.gpu.sustained:
         return None
-    tried = ((point, search.attempt(point, program)) for point in alternatives(plan))
+    in_bulk = sizes.suit_bulk and Family.WGMMA in search.gpu.sustained
+    points = (*(copied_in_bulk(sizes) if in_bulk else ()), *alternatives(plan))
+    tried = ((point, search.attempt(point, program)) for point in points)
     point, result = next(((p, r) for p, r in tried if isinstance(r, Success)), (None, None))
     if point is None or result is None:
         return None
@@ -38,6 +40,14 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
     count = dict(point.parameters).get("count", plan.count)
     reason = f"{count} of a batch of {many} for each block, multiplied by {plan.by}"
     return Choice(point, reason), result
+
+
+def copied_in_bulk(sizes: Sizes) -> Iterator[Point]:
+    """The plan for matrices that the copying unit brings, then one with fewer sums for each warp."""
+    yield Point.of("batch", {"operands": BULK})
+    plan, half = sizes.in_bulk(), -(-sizes.columns // (2 * COLUMNS)) * COLUMNS
+    rows = next(part for part in TALL if (part, half) != (plan.rows, plan.columns))
+    yield Point.of("batch", {"operands": BULK, "rows": rows, "columns": half})
 
 
 def alternatives(plan: Plan) -> Iterator[Point]:

@@ -256,11 +256,6 @@ REFUSED = {
         " |> toMem(Shared, swizzled(128)) |> bulkStore |> transpose |> map(join))))",
         "R0731",
     ),
-    "of rows that are no multiple of 16 bytes": (
-        "fun(xs: 3.2.33.f32 => xs |> mapBlock(0)(fun(t => t |> mapSeq(mapThreads(0)(fun(x => x)))"
-        " |> toMem(Shared) |> bulkStore)))",
-        "R0731",
-    ),
 }
 
 

@@ -128,6 +128,45 @@ RISE_BULK(5, RISE_PARAMETERS(int x, int y, int z, int u, int v), "%3, %4, %5, %6
 #undef RISE_BULK
 #undef RISE_PARAMETERS
 
+// Bulk copies of runs: `count` elements from `start` on, of an array with `total`. In shared memory a run lies
+// as far behind a multiple of 16 bytes as in global memory, so whole chunks of 16 bytes are copied. A load brings
+// what else is in the first and the last chunk, too, and announces its bytes to `bar`, but does not arrive there.
+// The thread itself copies the elements of a chunk that the array has not as a whole, or the run on storing.
+template <class T>
+__device__ __forceinline__ void bulk_load_run(const T* array, long long total, T* target, long long start, int count,
+                                              Shared<Barrier> bar) {
+  constexpr int chunk = 16 / sizeof(T);
+  const int before = static_cast<int>(start % chunk), whole = (before + count + chunk - 1) / chunk * chunk;
+  const long long left = (total - (start - before)) / chunk * chunk;
+  const int copied = left < whole ? static_cast<int>(left) : whole;
+  const int bytes = copied * static_cast<int>(sizeof(T));
+  if (bytes) {
+    asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(shared_address(bar)), "r"(bytes)
+                 : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                     shared_address(target - before)),
+                 "l"(__cvta_generic_to_global(array + (start - before))), "r"(bytes), "r"(shared_address(bar))
+                 : "memory");
+  }
+#pragma unroll 1
+  for (int i = copied - before < 0 ? 0 : copied - before; i < count; i += 1) target[i] = array[start + i];
+}
+template <class T>
+__device__ __forceinline__ void bulk_store_run(T* array, long long, const T* source, long long start, int count) {
+  constexpr int chunk = 16 / sizeof(T);
+  const int beyond = static_cast<int>((chunk - start % chunk) % chunk), first = beyond < count ? beyond : count;
+  const int copied = (count - first) / chunk * chunk;
+  if (copied)
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(
+                     __cvta_generic_to_global(array + start + first)),
+                 "r"(shared_address(source + first)), "r"(copied * static_cast<int>(sizeof(T)))
+                 : "memory");
+#pragma unroll 1
+  for (int i = 0; i < first; i += 1) array[start + i] = source[i];
+#pragma unroll 1
+  for (int i = first + copied; i < count; i += 1) array[start + i] = source[i];
+}
+
 // Makes the stores that the thread issued since the last commit a commit group.
 __device__ __forceinline__ void bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 

@@ -102,12 +102,9 @@ RISE_CODE bool complete_some_load() {
   return true;
 }
 
-RISE_CODE void load_box(const Access& target, const Box& box, int rank, const Pointer<Barrier>& bar,
-                        unsigned receivers, const char* operation) {
+RISE_CODE void start_load(const Access& target, const Box& box, const Pointer<Barrier>& bar, unsigned receivers,
+                          const char* operation) {
   int line = target.line;
-  count_step(line);
-  check_following(line, *box.map.memory, false);
-  check_box(box, target, rank, operation);
   if (!receivers || receivers >> block_count)
     RISE_FAULT(IllegalOperand, line, "%s to the blocks of mask %#x of a cluster of %d", operation, receivers,
                block_count);
@@ -136,6 +133,14 @@ RISE_CODE void load_box(const Access& target, const Box& box, int rank, const Po
   loads[loads_under_way++] = load;
   if (arrival() == Arrival::AtOnce) complete_load(loads_under_way - 1);
   stop_if_reported();
+}
+
+RISE_CODE void load_box(const Access& target, const Box& box, int rank, const Pointer<Barrier>& bar,
+                        unsigned receivers, const char* operation) {
+  count_step(target.line);
+  check_following(target.line, *box.map.memory, false);
+  check_box(box, target, rank, operation);
+  start_load(target, box, bar, receivers, operation);
 }
 
 template <class T>
@@ -177,11 +182,8 @@ RISE_CODE void complete_store(const Store& store, const Actor& actor) {
   });
 }
 
-RISE_CODE void store_box(const Box& box, int rank, const Access& source) {
+RISE_CODE void start_store(const Box& box, const Access& source) {
   int line = source.line;
-  count_step(line);
-  check_following(line, *box.map.memory, true);
-  check_box(box, source, rank, "bulk_store");
   if (stores_under_way == most_stores)
     RISE_FAULT(LaunchLimits, line, "more than %d bulk stores are under way", most_stores);
   int64_t byte = source.byte();
@@ -210,6 +212,13 @@ RISE_CODE void store_box(const Box& box, int rank, const Access& source) {
   });
   unsigned group = store_groups[block_rank][machine.current];
   stores[stores_under_way++] = {box, byte, machine.current, block_rank, line, group, false};
+}
+
+RISE_CODE void store_box(const Box& box, int rank, const Access& source) {
+  count_step(source.line);
+  check_following(source.line, *box.map.memory, true);
+  check_box(box, source, rank, "bulk_store");
+  start_store(box, source);
 }
 
 template <class T>

@@ -121,13 +121,18 @@ RISE_CODE void barrier_arrive(Pointer<Barrier> bar, int line) {
   arrive(block_rank, barrier_at(bar, block_rank, "barrier_arrive", line, false), "barrier_arrive", line);
 }
 
-RISE_CODE void barrier_expect(Pointer<Barrier> bar, int bytes, int line) {
+// Announces bytes without arriving.
+RISE_CODE Mbarrier& barrier_expect_more(Pointer<Barrier> bar, int bytes, int line) {
   Mbarrier& barrier = barrier_at(bar, block_rank, "barrier_expect", line, false);
   if (bytes < 0 || barrier.bytes + bytes > most_bytes)
     RISE_FAULT(BarrierMisuse, line, "barrier_expect of %d bytes; a phase has at most %lld", bytes,
                static_cast<long long>(most_bytes));
   barrier.bytes += bytes;
-  arrive(block_rank, barrier, "barrier_expect", line);
+  return barrier;
+}
+
+RISE_CODE void barrier_expect(Pointer<Barrier> bar, int bytes, int line) {
+  arrive(block_rank, barrier_expect_more(bar, bytes, line), "barrier_expect", line);
 }
 
 RISE_CODE void barrier_arrive_remote(Pointer<Barrier> bar, int rank, int line) {

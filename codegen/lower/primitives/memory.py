@@ -5,11 +5,14 @@ from __future__ import annotations
 from codegen.ir import imperative as i
 from codegen.ir.buffers import BARRIERS, MBARRIER, bytes_of
 from codegen.ir.data import data
+from codegen.ir.identifiers import derived
 from codegen.ir.launch import number
 from codegen.lower.translate import Call, Continuation, Translator, accept_at, accepting, at, continuing
 from rise.errors import TranslationError
 from rise.nat import constant, quotient, remainder, variable
-from rise.types import Array, Data, Fragment, FragmentKind, Layout, Space
+from rise.types import Array, Data, Fragment, FragmentKind, Layout, Pair, Space
+
+MEMBER = "pair"  # in an expression, an element of an array of pairs
 
 
 @continuing("toMem")
@@ -55,24 +58,43 @@ def copied_asynchronously(translator: Translator, call: Call, then: Continuation
 
 @continuing("bulkCopy")
 def copied_in_bulk(translator: Translator, call: Call, then: Continuation) -> i.Command:
-    """new(Shared) tile, full. one thread starts tile := e, which signals full ; wait for it ; C(tile)"""
+    """new(Shared) tile, full. one thread starts tile := e, which signals full ; wait for it ; C(tile)
+
+    Of an array of tuples each array is copied, and all of them are waited for at once.
+    """
     (value,) = call.arguments
     type_, barriers = data(value), Array(constant(1), MBARRIER)
     name, turn = translator.name(stem(call.type, Space.SHARED), type_), translator.name("turn")
     full = i.AcceptVariable(translator.name("full"), barriers)
     slot = accept_at(full, constant(0))
-    tile = i.AcceptVariable(name, type_)
-    start = translator.continue_with(
-        value, lambda v: i.BulkCopy(tile, v, slot, origin=call.origin), call.environment
-    )
+
+    def copies(whole: i.Expression) -> i.Command:
+        parts = arrays_of(name, type_, whole)
+        started = (i.BulkCopy(i.AcceptVariable(n, t), v, slot, origin=call.origin) for n, t, v in parts)
+        return i.sequence(i.Expect(slot, sum(bytes_of(t) for _, t, _ in parts)), *started)
+
     copied = i.sequence(
-        i.Elected(i.sequence(i.Expect(slot, bytes_of(type_)), start)),
+        i.Elected(translator.continue_with(value, copies, call.environment)),
         i.WaitBarrier(slot, remainder(variable(turn), constant(2))),
     )
     ring = i.Ring(i.InitBarriers(full, constant(1)), copied, turn, call.origin)
     body = i.sequence(ring, then(i.Variable(name, type_)))
     body = i.New(Space.SHARED, name, type_, body, call.origin, layout_of(call))
     return i.New(Space.SHARED, full.name, barriers, body, call.origin, BARRIERS)
+
+
+def arrays_of(name: str, type_: Data, value: i.Expression) -> list[tuple[str, Data, i.Expression]]:
+    """The buffers that store an array, which may be one of tuples: each with its type and its elements."""
+    match type_:
+        case Array(size, Pair(first, second) as pair):
+            found = list[tuple[str, Data, i.Expression]]()
+            for member, part in (("fst", first), ("snd", second)):
+                element = i.View(member, (), (i.Variable(MEMBER, pair),), part)
+                mapped = i.MapExpression(MEMBER, element, value, Array(size, part))
+                found += arrays_of(derived(name, member), Array(size, part), mapped)
+            return found
+        case _:
+            return [(name, type_, value)]
 
 
 @continuing("bulkCopyRoleSplit")

@@ -1,0 +1,84 @@
+// Bulk copies of runs: adjacent elements of an array, of which whole chunks of 16 bytes are copied from and to the
+// same place in a chunk. The thread itself copies the elements of a chunk that it may not copy as a whole.
+#pragma once
+
+#include "bulk.hpp"
+
+namespace rise_emulation {
+
+constexpr int most_runs = 256, chunk_bytes = 16;
+RISE_STATE MapDescription run_descriptions[most_runs];
+RISE_STATE int runs_described;
+
+// A run as a box of its array, which has one dimension.
+static inline const MapDescription* described(const Memory& memory, int64_t size, int64_t count, bool writable,
+                                              int line) {
+  for (int number = 0; number < runs_described; number++) {
+    const MapDescription& known = run_descriptions[number];
+    bool same = known.data == memory.data && known.bytes == memory.bytes && known.element_bytes == size;
+    if (same && known.box[0] == count && (known.flags != 0) == writable) return &known;
+  }
+  if (runs_described == most_runs)
+    RISE_FAULT(LaunchLimits, line, "runs of more than %d lengths are copied in bulk", most_runs);
+  MapDescription& made = run_descriptions[runs_described++];
+  made = {};
+  made.data = memory.data;
+  made.bytes = memory.bytes;
+  made.sizes[0] = memory.bytes / size;
+  made.strides[0] = size;
+  made.box[0] = static_cast<int32_t>(count);
+  made.rank = 1;
+  made.element_bytes = static_cast<int32_t>(size);
+  made.flags = writable ? flag_writable : 0;
+  return &made;
+}
+
+template <class T>
+static inline void check_run(const Access& global, const Access& shared, const char* operation) {
+  if (!shared.memory || !shared.memory->shared)
+    RISE_FAULT(IllegalOperand, shared.line, "%s: the run is not in shared memory", operation);
+  check_alignment(global, chunk_bytes, operation);
+  check_alignment(shared, chunk_bytes, operation);
+}
+
+template <class T>
+static inline void bulk_load_run(const Pointer<const T>& array, int64_t total, const Pointer<T>& target,
+                                 int64_t start, int64_t count, const Pointer<Barrier>& bar, int line) {
+  constexpr int64_t chunk = chunk_bytes / static_cast<int64_t>(sizeof(T));
+  int64_t before = start % chunk, whole = (before + count + chunk - 1) / chunk * chunk;
+  int64_t left = (total - (start - before)) / chunk * chunk, copied = left < whole ? left : whole;
+  count_step(line);
+  if (copied) {
+    Access from = array.at(start - before, machine.current, line);
+    Access to = target.at(-before, machine.current, line);
+    check_following(line, *array.memory, false);
+    check_run<T>(from, to, "bulk_load_run");
+    barrier_expect_more(bar, static_cast<int>(copied * static_cast<int64_t>(sizeof(T))), line);
+    const MapDescription* run = described(*array.memory, sizeof(T), copied, false, line);
+    Box box{{array.memory, run}, {static_cast<int>(from.byte() / static_cast<int64_t>(sizeof(T)))}};
+    start_load(to, box, bar, 1u << block_rank, "bulk_load_run");
+  }
+  for (int64_t i = copied < before ? 0 : copied - before; i < count; i++)
+    target[Index(i, line)] = array[Index(start + i, line)];
+}
+
+template <class T>
+static inline void bulk_store_run(const Pointer<T>& array, const Pointer<T>& source, int64_t start, int64_t count,
+                                  int line) {
+  constexpr int64_t chunk = chunk_bytes / static_cast<int64_t>(sizeof(T));
+  int64_t beyond = (chunk - start % chunk) % chunk, first = beyond < count ? beyond : count;
+  int64_t copied = (count - first) / chunk * chunk;
+  count_step(line);
+  if (copied) {
+    Access to = array.at(start + first, machine.current, line);
+    Access from = source.at(first, machine.current, line);
+    check_following(line, *array.memory, true);
+    check_run<T>(to, from, "bulk_store_run");
+    const MapDescription* run = described(*array.memory, sizeof(T), copied, true, line);
+    start_store({{array.memory, run}, {static_cast<int>(to.byte() / static_cast<int64_t>(sizeof(T)))}}, from);
+  }
+  for (int64_t i = 0; i < first; i++) array[Index(start + i, line)] = source[Index(i, line)];
+  for (int64_t i = first + copied; i < count; i++) array[Index(start + i, line)] = source[Index(i, line)];
+}
+
+}  // namespace rise_emulation

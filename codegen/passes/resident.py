@@ -1,0 +1,64 @@
+"""How many blocks are to run on a multiprocessor at the same time, where others hide what one waits for.
+
+A block that waits for its only bulk copies, computes and stores has nothing else to do meanwhile. The
+compiler of CUDA does not know how many blocks keep memory busy, and takes registers for one.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from codegen.ir import imperative as i
+from codegen.ir.fragments import distribution
+from codegen.ir.launch import REGISTERS, Launch
+from rise.types import Data, Fragment, FragmentKind, shape
+
+OTHERS = 40  # registers of a thread besides those of sums: measured, with kernels of up to 128 sums
+GRANULE = 8  # registers that are allocated at once
+SHARED, OF_BLOCK = 228 * 1024, 1024  # bytes of a multiprocessor, and what a block takes besides its own
+THREADS, BLOCKS = 2048, 32  # of a multiprocessor
+BUSY, LEAST = 64 * 1024, 3  # bytes of shared memory of blocks that keep memory busy; fewer blocks do not
+
+
+def resident_blocks(function: i.Function, launch: Launch) -> int:
+    """As many blocks as keep memory busy, if there is room for them; one, if blocks do not wait so."""
+    if not _waits_once(function.body):
+        return 1
+    registers = -(-(_sums(function.body) + OTHERS) // GRANULE) * GRANULE
+    rooms = (
+        SHARED // (launch.shared_bytes + OF_BLOCK),
+        THREADS // launch.threads,
+        REGISTERS // (registers * launch.threads),
+        BLOCKS,
+        max(LEAST, BUSY // max(1, launch.shared_bytes)),
+    )
+    return max(1, min(rooms))
+
+
+def _waits_once(body: i.Command) -> bool:
+    """Whether warps multiply what bulk copies have brought, all of it before the first product."""
+    inner = list(i.commands(body))
+    again = [c for c in inner if isinstance(c, i.WarpSpecialise) or (isinstance(c, i.For) and _waits(c))]
+    products = any(isinstance(c, i.MmaFragment) for c in inner)
+    return products and _waits(body) and not again
+
+
+def _waits(command: i.Command) -> bool:
+    return any(isinstance(part, i.WaitBarrier) for part in i.commands(command))
+
+
+def _sums(body: i.Command) -> int:
+    """The registers of a thread in which warps add up products."""
+    products = [c.target for c in i.commands(body) if isinstance(c, i.MmaFragment)]
+    targets = {target.buffer for target in products if isinstance(target, i.Access)}
+    return sum(_registers(c.type) for c in i.commands(body) if isinstance(c, i.New) and c.name in targets)
+
+
+def _registers(type_: Data) -> int:
+    sizes, fragment = shape(type_)
+    if not isinstance(fragment, Fragment) or fragment.kind is not FragmentKind.ACCUMULATOR:
+        return 0
+    places = distribution(fragment)
+    if places is None:
+        return 0
+    return prod(size.value or 1 for size in sizes) * (places.registers.value or 0)

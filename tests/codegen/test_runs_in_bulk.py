@@ -1,0 +1,166 @@
+"""Runs of adjacent elements that the copying unit brings and takes, wherever in an array they start."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from codegen.emulation.emulator import Buffer, emulate
+from codegen.execute import execute
+from codegen.ir.kernel import Kernel
+from codegen.passes.analysis.shifts import granularity, shift
+from codegen.pipeline import assemble, generate
+from rise.check.program import check_expression
+from rise.check.specialise import inputs_of
+from rise.errors import EmulationError, TranslationError
+from rise.interpret import call, random_inputs
+from rise.nat import constant, variable
+from tests.support.programs import program
+
+TWICE = "bulkCopy |> mapSeq(mapThreads(0)(fun(x => x + x))) |> toMem(Shared) |> bulkStore"
+
+
+def twice(blocks: int, rows: int, columns: int, type_: str) -> str:
+    """Each block doubles one matrix."""
+    return f"fun(xs: {blocks}.{rows}.{columns}.{type_} => xs |> mapBlock(0)(fun(t => t |> {TWICE})))"
+
+
+def made(text: str) -> Kernel:
+    return generate(program(text), "runs")
+
+
+def launched(kernel: Kernel, source: str, arguments: list[Buffer], blocks: int, seed: int) -> None:
+    launch = kernel.launch
+    emulate(source, kernel.name, (blocks, 1, 1), launch.block, arguments, launch.shared_bytes, seed=seed)
+
+
+@pytest.mark.parametrize("type_", ["f16", "f32", "i8", "f64"])
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (5, 1, 3), (3, 7, 11), (2, 13, 17), (11, 3, 5), (3, 31, 33)])
+@pytest.mark.parametrize("seed", range(3))
+def test_runs_are_exact_wherever_they_start(sizes: tuple[int, int, int], type_: str, seed: int) -> None:
+    """The last chunk of an array, and those that two blocks write to, are there only in part."""
+    text = twice(*sizes, type_)
+    kernel = made(text)
+    inputs = random_inputs(inputs_of(check_expression(text)), seed, exact=True)
+    expected = call(check_expression(text), *inputs)
+    result = np.zeros_like(expected)
+    arguments = [Buffer("output", result, initialised=False), Buffer("xs", inputs[0])]
+    launched(kernel, kernel.source, arguments, sizes[0], seed)
+    assert np.array_equal(result, expected)
+    assert "bulk_load_run" in kernel.source and "bulk_store_run" in kernel.source
+
+
+def test_rows_of_whole_chunks_are_boxes() -> None:
+    assert "_run" not in made(twice(3, 7, 16, "f16")).source
+
+
+@pytest.mark.parametrize("elements", [1, 8, 9, 77])
+def test_arrays_of_tuples_are_waited_for_once(elements: int) -> None:
+    added = "fun((x, z) => x + (z |> idx(0)) + (z |> idx(1)) + f16(fst(snd(p)) |> idx(2)))"
+    body = f"zip(fst(p))(snd(snd(p)) |> transpose) |> mapThreads(0)({added})"
+    text = (
+        f"fun((xs: 5.{elements}.f16, ys: 5.3.f32, zs: 5.2.{elements}.f16) => zip(xs)(zip(ys)(zs)) |> split(1)"
+        f" |> mapBlock(0)(fun(t => t |> bulkCopy |> mapSeq(fun(p => {body})))) |> join)"
+    )
+    term = check_expression(text)
+    kernel = made(text)
+    assert kernel.source.count("bulk_load_run") == 3 and kernel.source.count("barrier_wait") == 1
+    inputs = random_inputs(inputs_of(term), 3, exact=True)
+    assert np.array_equal(execute(assemble(program(text), "f"), inputs, "emulate"), call(term, *inputs))
+
+
+# --- what the emulator notices ----------------------------------------------------------------------------
+
+
+def without_shift(source: str) -> str:
+    """As if each buffer started at a chunk."""
+    return re.sub(r"\(([^()]|\([^()]*\))* \+ (\d+)\);", r"(\2);", source)
+
+
+FAULTS: dict[str, tuple[Callable[[str], str], str]] = {
+    "buffers that start at a chunk": (without_shift, "16"),
+    "no wait": (lambda s: re.sub(r" *barrier_wait.*\n", "", s), "under way"),
+    "no announcement": (lambda s: s.replace("barrier_expect(full, 0);", ""), "wait"),
+    "no fence": (lambda s: s.replace("fence_async_shared();", ""), "fence"),
+    "no wait for the store": (lambda s: re.sub(r" *bulk_wait_read.*\n", "", s), "bulk_wait_read"),
+    "an element too many": (lambda s: s.replace(" * 77, 77)", " * 77, 78)"), "written|outside|stores"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_are_noticed(fault: str) -> None:
+    change, said = FAULTS[fault]
+    kernel = made(twice(3, 7, 11, "f16"))
+    source = change(kernel.source)
+    assert source != kernel.source
+    arrays = [np.zeros((3, 7, 11), np.float16), np.ones((3, 7, 11), np.float16)]
+    arguments = [Buffer("output", arrays[0], initialised=False), Buffer("xs", arrays[1])]
+    with pytest.raises(EmulationError) as caught:
+        for seed in range(3):
+            launched(kernel, source, arguments, 3, seed)
+    assert re.search(said, str(caught.value)), caught.value
+
+
+# --- what is refused --------------------------------------------------------------------------------------
+
+REFUSED = {
+    "zeros behind the end": (
+        "fun(xs: 3.33.f16 => xs |> mapBlock(0)(fun(t => t |> padCst(0, 3)(0.0) |> bulkCopy"
+        " |> mapThreads(0)(fun(x => x)))))",
+        "R0731",
+    ),
+    "rows that are apart": (
+        "fun(xs: 3.5.33.f16 => xs |> mapBlock(0)(fun(t => t |> map(take(31)) |> bulkCopy"
+        " |> mapSeq(mapThreads(0)(fun(x => x))))))",
+        "R0731",
+    ),
+    "padded rows": (
+        "fun(xs: 3.5.33.f16 => xs |> mapBlock(0)(fun(t => t |> bulkCopy(padded(4))"
+        " |> mapSeq(mapThreads(0)(fun(x => x))))))",
+        "R0731",
+    ),
+    "a part of a buffer": (
+        "fun(xs: 3.2.33.f16 => xs |> mapBlock(0)(fun(t => t |> mapSeq(mapThreads(0)(fun(x => x)))"
+        " |> toMem(Shared) |> mapSeq(fun(r => r |> bulkStore)))))",
+        "R0731",
+    ),
+    "a place that data choose": (
+        "fun((xs: 3.33.f16, js: 5.Idx[3]) => xs |> gather(js) |> mapBlock(0)(fun(t => t |> bulkCopy"
+        " |> mapThreads(0)(fun(x => x)))))",
+        "R0745",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_run_is_refused_with_a_place(name: str) -> None:
+    text, code = REFUSED[name]
+    with pytest.raises(TranslationError) as caught:
+        made(text)
+    assert caught.value.code == code and caught.value.origin is not None
+
+
+# --- alignment --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("factor", "expected"), [(9409, 1), (9604, 4), (6, 2), (4096, 8), (24, 8)])
+def test_vectors_are_no_longer_than_starts_allow(factor: int, expected: int) -> None:
+    start = variable("block") * factor
+    assert granularity(start, 8) == expected
+    assert (shift(start, 8) == constant(0)) == (expected == 8)
+    assert all(factor * block % 8 % expected == 0 for block in range(20))
+
+
+def test_threads_move_pairs_of_runs_whose_starts_are_even_and_no_more() -> None:
+    """98 · 98 is four times an odd number: vectors of 8 would be misaligned in every second block."""
+    copy = "mapSeq(mapThreads(0)(fun(v => v)))"
+    for width, expected in ((2, True), (4, True), (8, False)):
+        text = (
+            "fun(xs: 3.98.98.f16 => xs |> mapBlock(0)(fun(t => t |> bulkCopy |> join"
+            f" |> padEmpty(4) |> asVector({width}) |> split(1) |> {copy} |> join |> asScalar |> take(9604))))"
+        )
+        source = made(text).source
+        assert (f"copy_vector<{width}>" in source) == expected, source
