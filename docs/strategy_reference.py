@@ -378,7 +378,7 @@ EXAMPLES = {
     "each_part": ("in_inputs(each_part(MAP_NOTHING))", "fun((xs: 8.i32, ys: 8.i32) => zip(xs)(ys))"),
     "moved": ("in_inputs(moved(32))", "fun(xs: 256.f16 => xs)"),
     "through_shared": ("in_inputs(through_shared(32, id_))", MATRIX),
-    "staged_in_bulk": ("in_inputs(argument(staged_in_bulk))", SMALL),
+    "staged_in_bulk": ("in_inputs(argument(staged_in_bulk()))", SMALL),
     "stored_in_bulk": ("in_inputs(stored_in_bulk(id_))", MATRIX),
     "one_map": ("in_inputs(one_map)", SCALED),
     "rows_of_matrices": ("in_inputs(rows_of_matrices(id_))", SMALL),

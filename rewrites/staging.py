@@ -193,6 +193,16 @@ IN_SHARED = {
     )
     for copy in COPIES
 }
+_PANELS, _WHOLE = "map(fun(r => r |> split(w))) |> transpose", "transpose |> map(fun(r => r |> join))"
+PAIRS_IN_PANELS = rule(
+    "bulkCopy of pairs, in panels of columns",
+    "xs |> bulkCopy(l)",
+    f"xs |> map(fun((x, y) => (x |> {_PANELS}, y |> {_PANELS}))) |> bulkCopy(l)"
+    f" |> map(fun((x, y) => (x |> {_WHOLE}, y |> {_WHOLE})))",
+    sizes=("w",),
+    layouts=("l",),
+    meaning="Two matrices whose rows are longer than those of a swizzling pattern, w columns at a time.",
+)
 PANELS = (
     rule(
         "bulkCopy, in panels of columns",

@@ -121,7 +121,9 @@ def batch(
         if threads and in_bulk:
             return refuse("batch", "`threads` changes nothing: there is a warp for each part of a matrix")
         if in_bulk:
-            compute = seq(argument(staged_in_bulk), multiplied(plan, sizes))
+            compute = seq(argument(staged_in_bulk(sizes.pattern)), multiplied(plan, sizes))
+            if sizes.pattern and plan.stored:
+                return several(plan.count, through_shared(plan.threads, compute))
             return several(plan.count, stored_in_bulk(compute) if plan.stored else compute)
         runs = id_ if plan.operands == ELEMENTS else argument(staged(plan.threads))
         compute = seq(runs, multiplied(plan, sizes))
@@ -147,7 +149,7 @@ def multiplied(plan: Plan, sizes: Sizes) -> Strategy:
             return each_by_a_warp(plan.threads // WARP, matrix_by_a_warp(sizes.product, sizes.operand))
         case _:
             again = 0 if plan.operands in (RUNS, BULK) else plan.threads
-            in_memory, in_run = plan.operands == ELEMENTS, plan.operands == BULK
+            in_memory, in_run = plan.operands == ELEMENTS, plan.operands == BULK and not sizes.pattern
             tile = (plan.rows, plan.columns or -(-sizes.columns // COLUMNS) * COLUMNS)
             matrix = matrix_by_warps(
                 sizes.product, tile, sizes.operand, again, plan.vector, in_memory, in_run

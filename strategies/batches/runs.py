@@ -12,6 +12,7 @@ from rewrites.memory import BULK_STORE, COPIES, IN_GLOBAL, IN_SHARED, LAYOUT_CHA
 from rewrites.padding import EMPTY_ZIP, MAP_EMPTY, TAKE_EMPTY
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, missing
 from rewrites.runs import BY_MEMBERS
+from rewrites.staging import PAIRS_IN_PANELS
 from rise.expr import Expr
 from rise.types import Array, Data, Pair, Scalar, Type, shape
 from strategies.core import (
@@ -35,7 +36,7 @@ LONG = 128  # bytes of rows that may start in no bank twice: loads and stores of
 PART = 16  # bytes of a row that lanes load at once, of which eight rows are in different banks
 PADDING = 8  # elements: rows and columns of fragments are then in different banks
 _, COPY_ASYNC, BULK_COPY = COPIES
-PADDED = LAYOUT_CHANGED[0]
+PADDED, SWIZZLED = LAYOUT_CHANGED
 
 
 @prints_as_call
@@ -96,8 +97,24 @@ def staged(threads: int) -> Strategy:
     return depending(chosen)
 
 
-# The same by the copying unit, which one thread tells to copy. For all arrays there is one wait.
-staged_in_bulk: Strategy = seq(IN_SHARED, BULK_COPY)
+@prints_as_call
+def staged_in_bulk(pattern: int = 0) -> Strategy:
+    """The same by the copying unit, which one thread tells to copy, and for which all wait once.
+
+    before: xs
+    after:  xs |> bulkCopy
+    pattern: bytes of rows within which their chunks are permuted, so that columns are in different banks
+    """
+
+    def chosen(term: Expr) -> Rewrite:
+        if not pattern:
+            return seq(IN_SHARED, BULK_COPY)
+        rows = {(shape(run)[0][-1].value or 0) * width_of(run) for run in arrays_of(term.type)}
+        width = pattern // max(width_of(run) for run in arrays_of(term.type))
+        panels = id_ if rows == {pattern} else PAIRS_IN_PANELS.with_sizes(w=width)
+        return seq(IN_SHARED, SWIZZLED.with_sizes(b=pattern), BULK_COPY, panels)
+
+    return depending(chosen)
 
 
 @prints_as_call

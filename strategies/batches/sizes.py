@@ -30,7 +30,8 @@ ODD_FROM = 33  # rows, from which on threads bring matrices of odd sizes to padd
 PARTIAL_FROM = 73  # rows, from which on they bring others there that are no whole fragments
 NARROW_FROM = 49  # the same where of the last fragment of a sum at most a quarter is not zeros
 OPERANDS = 2  # of a product
-TALL = (3 * ROWS, 2 * ROWS, ROWS)  # rows of a matrix in a run that a warp computes
+TALL = (3 * ROWS, 2 * ROWS)  # rows of a matrix in a run that a warp computes
+ALL_BANKS = 128  # bytes of shared memory, after which the next are in the same banks
 MOST_SUMS = 64 * 64  # elements of a matrix that are in the registers of a warp
 LARGEST_SIDE = 128  # rows, columns and depth of a product: with larger ones a block has enough to do
 MANY = 1 << 20  # matrices of a batch, where their number is known at launch only
@@ -75,6 +76,7 @@ class Sizes:
     operand: the type of the numbers that it multiplies
     matrices: whether an element of the batch has a matrix, and not only rows
     longer: the bytes that padded rows add in shared memory: of what is read, of what is written
+    row_bytes: of the matrices that are read
     """
 
     batch: int
@@ -86,6 +88,7 @@ class Sizes:
     operand: str
     matrices: bool = True
     longer: tuple[int, int] = (0, 0)
+    row_bytes: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, term: Expr) -> Sizes | None:
@@ -117,6 +120,7 @@ class Sizes:
             operand,
             any(len(shape(run)[0]) > 2 for run in runs),
             (added_by_padding(runs), added_by_padding([term.type], stored_part(term.type))),
+            tuple((shape(run)[0][-1].value or 0) * width_of(run) for run in runs),
         )
 
     @property
@@ -152,21 +156,29 @@ class Sizes:
     def suit_bulk(self) -> bool:
         """Whether the copying unit brings them sooner than threads do: measured.
 
-        It cannot pad rows, so too many of those that are whole chunks would start in the same banks.
+        It cannot pad rows, and rows of all banks would all start in the same one, unless they are swizzled.
         """
         fragments = self.operand in FRAGMENTS and prod(self.product) >= INSTRUCTIONS
-        return fragments and not self.longer[0] and self.bytes >= (LEAST_ODD if self._is_odd else LEAST_BULK)
+        crowded = any(row % ALL_BANKS == 0 for row in self.row_bytes) and not self.pattern
+        return fragments and not crowded and self.bytes >= (LEAST_ODD if self._is_odd else LEAST_BULK)
+
+    @property
+    def pattern(self) -> int:
+        """The bytes of rows that the copying unit swizzles, in panels if rows are longer; 0: none."""
+        long = all(row % ALL_BANKS == 0 for row in self.row_bytes) and len(self.row_bytes) == OPERANDS
+        return ALL_BANKS if long else 0
 
     def in_bulk(self, rows: int = 0, columns: int = 0) -> Plan:
         """One matrix for a block, in which each warp has so many rows and columns; 0: chosen, as measured.
 
         Warps have all columns, and as many rows as leave the fewest without a row; but several warps compute.
+        Of rows that are swizzled, instructions load fragments, and twice as many warps do that.
         """
         wide = -(-self.columns // COLUMNS) * COLUMNS
-        fit = [part for part in TALL if part * wide <= MOST_SUMS] or TALL[-1:]
+        fit = [part for part in TALL if part * wide <= MOST_SUMS and not self.pattern] or TALL[-1:]
         rows = rows or min(fit, key=lambda part: (-(-self.rows // part) * part, -part))
-        alone = rows >= self.rows and rows * wide > ONE_WARP
-        columns = columns or (-(-wide // (2 * COLUMNS)) * COLUMNS if alone else wide)
+        halved = self.pattern or (rows >= self.rows and rows * wide > ONE_WARP)
+        columns = columns or (-(-wide // (2 * COLUMNS)) * COLUMNS if halved else wide)
         return Plan(BLOCKS, 1, WARP * self._parts(rows, columns), True, rows, BULK, 0, columns)
 
     # --- by threads: a row each

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from math import prod
 from random import Random
 from typing import Any
 
-import numpy as np
 import pytest
 
-from codegen.execute import execute
 from codegen.ir.scalar_temporaries import undivided
-from codegen.pipeline import assemble, generate
+from codegen.pipeline import generate
 from rewrites.result import Failure
-from rise.check.program import check_text
-from rise.check.specialise import inputs_of, specialise
 from rise.errors import StrategyError
 from rise.expr import Expr, Lambda, Primitive, subterms
-from rise.interpret import call, random_inputs
 from rise.nat import Facts, evaluate, nat, quotient, remainder, simplify, variable
 from rise.normal import data_flow
 from rise.testing import assert_preserves
@@ -32,47 +26,14 @@ from strategies.search.batches import batched
 from strategies.search.choice import Search
 from strategies.search.hardware import for_target
 from strategies.search.problem import Problem
+from tests.support.batches import exact, products, program
 from tests.support.programs import succeeded
 
 DOT = "zip(row)(col) |> map((x, y) => f32(x) * f32(y)) |> reduce(+, 0)"
-TF32 = "zip(row)(col) |> map((x, y) => f32(tf32(x)) * f32(tf32(y))) |> reduce(+, 0)"
-BODIES = {
-    "plain": DOT,
-    "rounded": f"$t({DOT})",
-    "scaled": f"0.5 * ({DOT}) + 3",
-    "rounded to tf32": TF32,
-}
-ROWS = {"A": ("m.k", "A"), "T": ("k.m", "transpose(A)")}
-COLUMNS = {"A": ("k.n", "transpose(B)"), "T": ("n.k", "B")}
-
-
-@cache
-def products(
-    b: int, m: int, n: int, k: int, type_: str = "f16", layouts: str = "AA", body: str = "plain"
-) -> Expr:
-    """b products of an m.k and a k.n matrix; T: stored transposed."""
-    rows, columns = ROWS[layouts[0]], COLUMNS[layouts[1]]
-    text = (
-        f"def f(b: Nat, m: Nat, n: Nat, k: Nat)(As: b.{rows[0]}.{type_}, Bs: b.{columns[0]}.{type_}) ="
-        f" zip(As)(Bs) |> map((A, B) => {rows[1]} |> map(row => {columns[1]} |> map(col =>"
-        f" {BODIES[body].replace('$t', type_)})))"
-    )
-    return program(text, b=b, m=m, n=n, k=k)
-
-
-def program(text: str, **sizes: int) -> Expr:
-    return data_flow(specialise(check_text(text)["f"], sizes))
 
 
 def used(low: Expr) -> set[str]:
     return {part.name for part in subterms(low) if isinstance(part, Primitive)}
-
-
-def exact(term: Expr, low: Expr, seed: int = 5) -> bool:
-    """Whether the kernel computes what the program does, on whole numbers."""
-    inputs = random_inputs(inputs_of(term), seed, exact=True)
-    found, wanted = execute(assemble(low, "f"), inputs, "emulate"), call(term, *inputs)
-    return np.array_equal(np.asarray(found, np.float64), np.asarray(wanted, np.float64))
 
 
 def by(term: Expr) -> str:

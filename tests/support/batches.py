@@ -1,0 +1,51 @@
+"""Programs of batches of small products, and whether kernels for them are exact."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from codegen.execute import execute
+from codegen.pipeline import assemble
+from rise.check.program import check_text
+from rise.check.specialise import inputs_of, specialise
+from rise.expr import Expr
+from rise.interpret import call, random_inputs
+from rise.normal import data_flow
+
+DOT = "zip(row)(col) |> map((x, y) => f32(x) * f32(y)) |> reduce(+, 0)"
+TF32 = "zip(row)(col) |> map((x, y) => f32(tf32(x)) * f32(tf32(y))) |> reduce(+, 0)"
+BODIES = {
+    "plain": DOT,
+    "rounded": f"$t({DOT})",
+    "scaled": f"0.5 * ({DOT}) + 3",
+    "rounded to tf32": TF32,
+}
+ROWS = {"A": ("m.k", "A"), "T": ("k.m", "transpose(A)")}
+COLUMNS = {"A": ("k.n", "transpose(B)"), "T": ("n.k", "B")}
+
+
+@cache
+def products(
+    b: int, m: int, n: int, k: int, type_: str = "f16", layouts: str = "AA", body: str = "plain"
+) -> Expr:
+    """b products of an m.k and a k.n matrix; T: stored transposed."""
+    rows, columns = ROWS[layouts[0]], COLUMNS[layouts[1]]
+    text = (
+        f"def f(b: Nat, m: Nat, n: Nat, k: Nat)(As: b.{rows[0]}.{type_}, Bs: b.{columns[0]}.{type_}) ="
+        f" zip(As)(Bs) |> map((A, B) => {rows[1]} |> map(row => {columns[1]} |> map(col =>"
+        f" {BODIES[body].replace('$t', type_)})))"
+    )
+    return program(text, b=b, m=m, n=n, k=k)
+
+
+def program(text: str, **sizes: int) -> Expr:
+    return data_flow(specialise(check_text(text)["f"], sizes))
+
+
+def exact(term: Expr, low: Expr, seed: int = 5) -> bool:
+    """Whether the kernel computes what the program does, on whole numbers."""
+    inputs = random_inputs(inputs_of(term), seed, exact=True)
+    found, wanted = execute(assemble(low, "f"), inputs, "emulate"), call(term, *inputs)
+    return np.array_equal(np.asarray(found, np.float64), np.asarray(wanted, np.float64))
