@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TypeGuard
 
 from codegen.ir import imperative as i
-from codegen.ir.buffers import flatten
+from codegen.ir.buffers import flatten, swizzle
 from codegen.lower import box
 from codegen.lower.paths import Resolver
 from rise.errors import TranslationError
@@ -75,6 +75,7 @@ def _resolved(
         and isinstance(array, i.Access)
         and isinstance(array.type, Scalar)
         and shared.buffer in r.shared
+        and not swizzle(r.shared[shared.buffer])
         and array.buffer not in r.shared
         and not r.scalars.write_guards
         and simplify(r.linear(shared).substitute(alone) - in_order, inside) == constant(0)

@@ -122,6 +122,11 @@ REFUSED = {
         " |> mapSeq(mapThreads(0)(fun(x => x))))))",
         "R0731",
     ),
+    "swizzled rows": (  # more of them than a box has
+        "fun(xs: 3.257.64.f16 => xs |> mapBlock(0)(fun(t => t |> bulkCopy(swizzled(128))"
+        " |> mapSeq(mapThreads(0)(fun(x => x))))))",
+        "R0731",
+    ),
     "a part of a buffer": (
         "fun(xs: 3.2.33.f16 => xs |> mapBlock(0)(fun(t => t |> mapSeq(mapThreads(0)(fun(x => x)))"
         " |> toMem(Shared) |> mapSeq(fun(r => r |> bulkStore)))))",
