@@ -19,6 +19,8 @@ ALIGNMENT = 128
 # loops over these levels do not give each worker its own buffer in shared memory
 BLOCKS = (i.Level.CLUSTER, i.Level.BLOCK)
 OWNERS = (i.Level.WARP, i.Level.WARPGROUP)
+# instructions on parts of shared memory that start at a chunk
+MOVED_WHOLE = (i.LoadMatrices, i.StoreMatrices, i.LoadFragment, i.StoreFragment, i.Wgmma)
 
 
 def shares(function: i.Function, launch: Launch) -> i.Function:
@@ -178,6 +180,14 @@ def _shift(new: i.New, runs: Mapping[str, tuple[Nat, int]]) -> Nat:
             f"runs of `{shown(new.name)}` start at {start}, which changes while the buffer exists",
             new.origin,
             "store each in a buffer of its own",
+        )
+    whole = (c for c in inner if isinstance(c, MOVED_WHOLE))
+    if behind != constant(0) and any(a.buffer == new.name for c in whole for a in i.accesses(c)):
+        raise TranslationError(
+            "R0745",
+            f"fragments of `{shown(new.name)}` start at 16 aligned bytes, and its runs at element {start}",
+            new.origin,
+            "copy it with `copyAsync`",
         )
     return behind
 

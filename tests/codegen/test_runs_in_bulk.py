@@ -106,6 +106,11 @@ def test_faults_are_noticed(fault: str) -> None:
 
 # --- what is refused --------------------------------------------------------------------------------------
 
+LOCAL = "asFragment |> toMem(Local)"
+FRAGMENTS = (
+    f"tensorMatMulAdd(a |> {LOCAL}, B |> {LOCAL}, generateFragment(0.0) |> toMem(Local)) |> toMem(Local)"
+    " |> asMatrix"
+)
 REFUSED = {
     "zeros behind the end": (
         "fun(xs: 3.33.f16 => xs |> mapBlock(0)(fun(t => t |> padCst(0, 3)(0.0) |> bulkCopy"
@@ -131,6 +136,11 @@ REFUSED = {
         "fun(xs: 3.2.33.f16 => xs |> mapBlock(0)(fun(t => t |> mapSeq(mapThreads(0)(fun(x => x)))"
         " |> toMem(Shared) |> mapSeq(fun(r => r |> bulkStore)))))",
         "R0731",
+    ),
+    "fragments from anywhere in a chunk": (
+        "fun((xs: 515.f16, B: 16.16.f16) => xs |> drop(3) |> split(256) |> mapBlock(0)(fun(t => t"
+        f" |> split(16) |> bulkCopy |> split(16) |> mapWarp(fun(a => {FRAGMENTS})))))",
+        "R0745",
     ),
     "a place that data choose": (
         "fun((xs: 3.33.f16, js: 5.Idx[3]) => xs |> gather(js) |> mapBlock(0)(fun(t => t |> bulkCopy"
