@@ -12,7 +12,7 @@ from codegen.cuda.wgmma import Wgmma, print_wgmma
 from codegen.cuda.widths import INT, Ranges, at_launch, comparison, inside, interval, widened
 from codegen.ir import imperative as i
 from codegen.ir.buffers import BARRIERS, dimensions, distributed, flatten, inner_element, swizzle
-from codegen.ir.fragments import distribution, family_of, known_shape
+from codegen.ir.fragments import distribution, family_of, known_shape, registers_of
 from codegen.ir.identifiers import of_function, shown
 from codegen.ir.launch import THREAD, WARP, WARPGROUP, Launch, number, register_budget
 from codegen.ir.sizes import spelled, tree
@@ -424,7 +424,7 @@ class Printer:
     def _fragment(self, name: str, type_: Fragment, memory: Layout) -> str:
         m, n, k = known_shape(type_)
         if type_.kind is FragmentKind.COLUMN:
-            return f"mma::column<{_registers_of(type_)}, {base(type_.element)}>"
+            return f"mma::column<{registers_of(type_)}, {base(type_.element)}>"
         kind = KINDS[type_.kind]  # type: ignore[index]  # kinds are known by now
         if family_of(type_) is Family.WGMMA:
             width = k if type_.kind is FragmentKind.A else n
@@ -497,7 +497,7 @@ class Printer:
 
     def _elements(self, loop: i.ForFragment) -> None:
         """The number of elements is that of a fragment whose last index is the loop's, or is known."""
-        count = str(_registers_of(loop.fragment))
+        count = str(registers_of(loop.fragment))
         for command in i.commands(loop.body):
             target = i.target_of(command)
             if isinstance(target, i.Access) and target.indices[-1:] == (variable(loop.index),):
@@ -588,12 +588,6 @@ def _library(fragment: Fragment) -> str:
     names = {Family.MMA: "mma", Family.VOLTA: "volta", Family.WGMMA: "group"}
     found = family_of(fragment) if fragment.kind is not FragmentKind.COLUMN else Family.MMA
     return names.get(found, "wmma") if found is not None else "wmma"
-
-
-def _registers_of(fragment: Fragment) -> int:
-    """The number of elements that a thread holds; 0 if it is not known."""
-    places = distribution(fragment)
-    return (places.registers.value or 0) if places is not None else 0
 
 
 def innermost(type_: Data) -> Data:

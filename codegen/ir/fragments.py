@@ -237,6 +237,12 @@ def distribution(fragment: Fragment, row_major: bool = True) -> Distribution | N
     raise TranslationError("R0715", f"the hardware does not have the fragment `{fragment}`")
 
 
+def registers_of(fragment: Fragment) -> int:
+    """The number of elements that a thread holds; 0 if it is not known."""
+    places = distribution(fragment)
+    return (places.registers.value or 0) if places is not None else 0
+
+
 def _strips(accumulator: Fragment) -> int:
     """How many strips of rows the registers of an accumulator are, one after the other."""
     found = family_of(accumulator)

@@ -24,10 +24,11 @@ from math import prod
 
 from codegen.ir import imperative as i
 from codegen.ir.launch import WARP, WARPGROUP, derive
+from codegen.passes.analysis.registers import sums
 from codegen.passes.early_reads import reads_first
 from codegen.passes.split_kernels import Temporary, uses
 from rise.instructions import MOST_SUMS
-from rise.types import Array, Data, Fragment, shape
+from rise.types import Array
 
 # Threads of kernels that gain by it. Of larger ones not all blocks are resident beside those of the kernel in
 # front: measured at 0.1 million (0.8 µs less) and 0.26 million (4 µs more) on a GPU with 132 multiprocessors.
@@ -143,22 +144,7 @@ def await_before_uses(function: i.Function, command: i.Command) -> i.Command:
 
 def registers_left(function: i.Function) -> int:
     """The registers of a multiprocessor that a kernel leaves to the one in front of it, so that both run."""
-    return LEFT if function.ready and _sums(function.body) <= MOST_SUMS else 0
-
-
-def _sums(body: i.Command) -> int:
-    """The registers of a thread in which products of warpgroups are added up."""
-    products = [c.target for c in i.commands(body) if isinstance(c, i.Wgmma)]
-    targets = {target.buffer for target in products if isinstance(target, i.Access)}
-    return sum(_registers(c.type) for c in i.commands(body) if isinstance(c, i.New) and c.name in targets)
-
-
-def _registers(type_: Data) -> int:
-    """Of a thread, for fragments of a warpgroup."""
-    sizes, fragment = shape(type_)
-    tile = (fragment.rows, fragment.columns) if isinstance(fragment, Fragment) else ()
-    numbers: list[int] = [size.value or 0 for size in (*sizes, *tile)]
-    return prod(numbers) // WARPGROUP
+    return LEFT if function.ready and sums(function.body, i.Wgmma) <= MOST_SUMS else 0
 
 
 def buffers(function: i.Function) -> frozenset[str]:

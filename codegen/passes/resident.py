@@ -6,12 +6,9 @@ compiler of CUDA does not know how many blocks keep memory busy, and takes regis
 
 from __future__ import annotations
 
-from math import prod
-
 from codegen.ir import imperative as i
-from codegen.ir.fragments import distribution
 from codegen.ir.launch import REGISTERS, Launch
-from rise.types import Data, Fragment, FragmentKind, shape
+from codegen.passes.analysis.registers import sums
 
 OTHERS = 56  # registers of a thread besides those of sums, so that the compiler of CUDA spills none
 GRANULE = 8  # registers that are allocated at once
@@ -24,7 +21,7 @@ def resident_blocks(function: i.Function, launch: Launch) -> int:
     """As many blocks as keep memory busy, if there is room for them; one, if blocks do not wait so."""
     if not _waits_once(function.body):
         return 1
-    registers = -(-(_sums(function.body) + OTHERS) // GRANULE) * GRANULE
+    registers = -(-(sums(function.body, i.MmaFragment) + OTHERS) // GRANULE) * GRANULE
     rooms = (
         SHARED // (launch.shared_bytes + OF_BLOCK),
         THREADS // launch.threads,
@@ -45,20 +42,3 @@ def _waits_once(body: i.Command) -> bool:
 
 def _waits(command: i.Command) -> bool:
     return any(isinstance(part, i.WaitBarrier) for part in i.commands(command))
-
-
-def _sums(body: i.Command) -> int:
-    """The registers of a thread in which warps add up products."""
-    products = [c.target for c in i.commands(body) if isinstance(c, i.MmaFragment)]
-    targets = {target.buffer for target in products if isinstance(target, i.Access)}
-    return sum(_registers(c.type) for c in i.commands(body) if isinstance(c, i.New) and c.name in targets)
-
-
-def _registers(type_: Data) -> int:
-    sizes, fragment = shape(type_)
-    if not isinstance(fragment, Fragment) or fragment.kind is not FragmentKind.ACCUMULATOR:
-        return 0
-    places = distribution(fragment)
-    if places is None:
-        return 0
-    return prod(size.value or 1 for size in sizes) * (places.registers.value or 0)
