@@ -251,7 +251,7 @@ class Printer:
                 self.block(body)
                 self.line("}")
             case i.BulkStore(i.Tile() as target, i.Tile() as tile, "", (start,)):
-                self.line(f"bulk_store_run({self._run(target.buffer, start, tile)});")
+                self.line(f"bulk_store_run({target.buffer}, {self._run(tile, start)});")
             case i.BulkStore(_, i.Tile() as tile, name, corner):
                 places = ", ".join([name, self._pointer(tile), *map(self.narrow, corner)])
                 self.line(f"bulk_store({places});")
@@ -278,8 +278,8 @@ class Printer:
             case i.Expect(barrier, size):
                 self.line(f"barrier_expect({self._pointer_to(barrier)}, {size});")
             case i.BulkCopy(i.Tile() as target, i.Access() as source, barrier, "", (start,)):
-                run = self._run(source.buffer, start, target)
-                self.line(f"bulk_load_run({run}, {self._pointer_to(barrier)});")
+                run, total = self._run(target, start), self._length(self.types[source.buffer])
+                self.line(f"bulk_load_run({source.buffer}, {run}, {total}, {self._pointer_to(barrier)});")
             case i.BulkCopy(i.Tile() as target, _, barrier, name, corner, blocks):
                 mask = [str(2**blocks - 1)] if blocks > 1 else []
                 places = ", ".join([name, self._pointer_to(barrier), *mask, *map(self.narrow, corner)])
@@ -454,10 +454,13 @@ class Printer:
         index = self.nat(flatten(access.indices, dimensions(self.types[access.buffer])))
         return access.buffer if index == "0" else f"{access.buffer} + {index}"
 
-    def _run(self, array: str, start: Nat, tile: i.Tile) -> str:
-        """An array and its size, a part of it, where that starts and how long it is."""
-        total, length = (prod(dimensions(t), start=constant(1)) for t in (self.types[array], tile.type))
-        return ", ".join([array, self.nat(total), self._pointer(tile), self.nat(start), self.nat(length)])
+    def _run(self, tile: i.Tile, start: Nat) -> str:
+        """A run in shared memory, the number of its first element in the array, and its length."""
+        return f"{self._pointer(tile)}, {self.nat(start)}, {self._length(tile.type)}"
+
+    def _length(self, type_: Data) -> str:
+        """How many elements an array has in all its dimensions."""
+        return self.nat(prod(dimensions(type_), start=constant(1)))
 
     def _registers(self, fragments: tuple[i.Acceptor, ...]) -> str:
         return ", ".join(f"{self.expression(_read(f))}.x" for f in fragments)

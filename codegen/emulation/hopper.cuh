@@ -101,12 +101,12 @@ RISE_BULK(5, RISE_PARAMETERS(int x, int y, int z, int u, int v), x, y, z, u, v)
 
 // Loads and stores of runs of adjacent elements.
 template <class T>
-static inline void bulk_load_run(Global<const T> array, int64_t total, Shared<T> target, int64_t start, int64_t count,
+static inline void bulk_load_run(Global<const T> array, Shared<T> target, int64_t start, int64_t count, int64_t total,
                                  Shared<Barrier> bar, RISE_LINE) {
-  rise_emulation::bulk_load_run(array, total, target, start, count, bar, line);
+  rise_emulation::bulk_load_run(array, target, start, count, total, bar, line);
 }
 template <class T>
-static inline void bulk_store_run(Global<T> array, int64_t, Shared<T> source, int64_t start, int64_t count, RISE_LINE) {
+static inline void bulk_store_run(Global<T> array, Shared<T> source, int64_t start, int64_t count, RISE_LINE) {
   rise_emulation::bulk_store_run(array, source, start, count, line);
 }
 

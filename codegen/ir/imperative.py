@@ -344,7 +344,7 @@ class BulkCopy:
     """Starts a bulk copy of a tile from global to shared memory, which signals its bytes to an mbarrier.
 
     map, corner: once resolved: the tensor map, and the box's first element in it, innermost first. A run of
-                 adjacent elements has no map, and starts at the element of the array with this number
+                 adjacent elements has no map, and its corner is the number of its first element
     blocks:      the number of blocks of the cluster that receive the copy, at the same address
     """
 
@@ -458,7 +458,7 @@ class BulkStore:
     """Starts a bulk store of a tile from shared to global memory; elements out of bounds are dropped.
 
     map, corner: once resolved: the tensor map, and the box's first element in it, innermost first. A run of
-                 adjacent elements has no map, and starts at the element of the array with this number
+                 adjacent elements has no map, and its corner is the number of its first element
     """
 
     target: Acceptor

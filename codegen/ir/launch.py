@@ -47,7 +47,7 @@ class Launch:
     cluster:   blocks per cluster, which are adjacent in dimension 0
     producers: the warpgroups at the end of a block that only load; no level counts them as workers
     left:      registers of a multiprocessor that a block leaves to another kernel
-    resident:  blocks that have registers on a multiprocessor at the same time, at least
+    resident:  how many blocks, at least, a multiprocessor has registers for at the same time
     """
 
     grid: tuple[Extent, Extent, Extent] = (1, 1, 1)

@@ -1,8 +1,8 @@
-"""Bulk copies and stores of what is a box of an array, or else a run: adjacent elements of an array.
+"""Bulk copies and stores of boxes of an array, or else of runs: adjacent elements of an array.
 
-A box may start anywhere in an array whose rows are whole chunks of 16 bytes (see `lower.box`). A run may be
-part of any array, and start at any of its elements. It lies in shared memory as far behind the start of a
-chunk as in global memory, so the copying unit moves whole chunks. A run is therefore a whole buffer.
+A box may start anywhere in an array whose rows are multiples of 16 bytes (see `lower.box`). A run may be part
+of any array, and start at any of its elements. Its offset from a 16-byte boundary is the same in shared and
+in global memory, so the copy engine moves whole chunks of 16 bytes. A run is therefore a whole buffer.
 """
 
 from __future__ import annotations
@@ -28,30 +28,34 @@ def copied(r: Resolver, expected: i.Expect, copies: Sequence[i.BulkCopy], facts:
 
     Raises TranslationError R0731 for what is neither a box nor a run.
     """
-    barrier, known = r.write(expected.barrier, (), facts), dict(r.maps)
-    try:
-        boxes = [box.copied(r, copy, facts) for copy in copies]
+    barrier, boxes = r.write(expected.barrier, (), facts), _boxes(r, copies, facts)
+    if isinstance(boxes, list):
         return i.sequence(i.Expect(barrier, expected.bytes), *boxes)
-    except TranslationError as refused:
-        r.maps = known
-        runs = [_run(r, copy, facts, refused) for copy in copies]
-        return i.sequence(*runs, i.Expect(barrier, 0))
+    return i.sequence(*(_run(r, copy, facts, boxes) for copy in copies), i.Expect(barrier, 0))
 
 
 def stored(r: Resolver, command: i.BulkStore, facts: Facts) -> i.Command:
-    """The store as one of a box, or else of a run. Raises TranslationError R0731 for what is neither."""
+    """The store of a box, or else of a run. Raises TranslationError R0731 for what is neither."""
+    boxes = _boxes(r, [command], facts)
+    return i.sequence(*boxes) if isinstance(boxes, list) else _run(r, command, facts, boxes)
+
+
+def _boxes(
+    r: Resolver, commands: Sequence[i.BulkCopy | i.BulkStore], facts: Facts
+) -> list[i.Command] | TranslationError:
+    """The copies or stores of boxes, or why one of them is none: then there are no maps for the others."""
     known = dict(r.maps)
     try:
-        return box.copied(r, command, facts)
+        return [box.copied(r, command, facts) for command in commands]
     except TranslationError as refused:
         r.maps = known
-        return _run(r, command, facts, refused)
+        return refused
 
 
 def _run(
     r: Resolver, command: i.BulkCopy | i.BulkStore, facts: Facts, refused: TranslationError
 ) -> i.Command:
-    """The copy or store of a run. refused: why it is no box, for what is no run either"""
+    """The copy or store of a run. refused: the error to raise if it is not a run either"""
     return r.scalars.enclose(lambda: _resolved(r, command, facts, refused))
 
 

@@ -19,7 +19,7 @@ ALIGNMENT = 128
 # loops over these levels do not give each worker its own buffer in shared memory
 BLOCKS = (i.Level.CLUSTER, i.Level.BLOCK)
 OWNERS = (i.Level.WARP, i.Level.WARPGROUP)
-# instructions on parts of shared memory that start at a chunk
+# instructions on parts of shared memory that start at 16-byte boundaries
 MOVED_WHOLE = (i.LoadMatrices, i.StoreMatrices, i.LoadFragment, i.StoreFragment, i.Wgmma)
 
 
@@ -109,7 +109,7 @@ class Region:
 class Buffer:
     """A buffer in shared memory of `size` bytes, with one copy in all or one per warp or warpgroup.
 
-    shift: by how many bytes its first element is behind its start
+    shift: the offset of its first element in these bytes
     """
 
     name: str
@@ -117,8 +117,8 @@ class Buffer:
     copies: int
     worker: Nat
     live: Region
+    shift: Nat
     alignment: int = ALIGNMENT
-    shift: Nat = constant(0)  # noqa: RUF009  # immutable
 
     @property
     def bytes(self) -> int:
@@ -155,10 +155,10 @@ def _buffers(body: i.Command, launch: Launch) -> Iterator[Buffer]:
             copies = _copies(owner, launch) if owner else 1
             worker = _worker_number(owner, launch) if owner else constant(0)
             alignment = _alignment(command.layout)
-            behind = _shift(command, runs)
+            offset = _shift(command, runs)
             room = bytes_of(in_block(command), command.origin) + (2 * CHUNK if command.name in runs else 0)
             size = -(-room // alignment) * alignment
-            yield Buffer(command.name, size, copies, worker, live, alignment, behind)
+            yield Buffer(command.name, size, copies, worker, live, offset, alignment)
         for part in i.inner(command):
             yield from visit(part, (*around, command))
 
@@ -166,30 +166,30 @@ def _buffers(body: i.Command, launch: Launch) -> Iterator[Buffer]:
 
 
 def _shift(new: i.New, runs: Mapping[str, tuple[Nat, int]]) -> Nat:
-    """In bytes, of a buffer that may be a run. Raises TranslationError R0745 where runs start differently."""
+    """The offset in bytes, if the buffer is a run. Raises TranslationError R0745 if that is not allowed."""
     if new.name not in runs:
         return constant(0)
     start, chunk = runs[new.name]
-    behind = shift(start, chunk) * (CHUNK // chunk)
+    offset = shift(start, chunk) * (CHUNK // chunk)
     inner = list(i.commands(new.body))
     own = {c.index for c in inner if isinstance(c, i.For | i.ParallelFor)}
     own |= {c.name for c in inner if isinstance(c, i.New | i.Define)}
-    if not behind.variables.isdisjoint(own):
+    if not offset.variables.isdisjoint(own):
         raise TranslationError(
             "R0745",
-            f"runs of `{shown(new.name)}` start at {start}, which changes while the buffer exists",
+            f"`{shown(new.name)}` is a run from element {start} on, which changes while the buffer exists",
             new.origin,
             "store each in a buffer of its own",
         )
     whole = (c for c in inner if isinstance(c, MOVED_WHOLE))
-    if behind != constant(0) and any(a.buffer == new.name for c in whole for a in i.accesses(c)):
+    if offset != constant(0) and any(a.buffer == new.name for c in whole for a in i.accesses(c)):
         raise TranslationError(
             "R0745",
-            f"fragments of `{shown(new.name)}` start at 16 aligned bytes, and its runs at element {start}",
+            f"fragments need 16-byte boundaries, but `{shown(new.name)}` is a run from element {start} on",
             new.origin,
             "copy it with `copyAsync`",
         )
-    return behind
+    return offset
 
 
 def _stored_in_bulk(new: i.New) -> bool:

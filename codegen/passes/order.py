@@ -181,8 +181,8 @@ STRUCTURE = (
     ),
     Pass(
         "room",
-        "A kernel leaves registers to the one in front of it, if it starts beside that, and a block that"
-        " waits to other blocks.",
+        "Registers are left for the kernel in front, if a kernel starts beside it, and for other blocks, if a"
+        " block only waits for its copies.",
         _roomy,
         {"shares": "a thread's share of an array of sums says how many registers it has for these"},
         checks=True,

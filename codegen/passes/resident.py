@@ -1,7 +1,7 @@
-"""How many blocks are to run on a multiprocessor at the same time, where others hide what one waits for.
+"""How many blocks have to run on a multiprocessor at the same time, to hide the latency of memory.
 
-A block that waits for its only bulk copies, computes and stores has nothing else to do meanwhile. The
-compiler of CUDA does not know how many blocks keep memory busy, and takes registers for one.
+A block that waits for all of its bulk copies, then computes, then stores, has nothing else to do while it
+waits. The compiler of CUDA does not know how many blocks keep memory busy, and may give all registers to one.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ OTHERS = 56  # registers of a thread besides those of sums, so that the compiler
 GRANULE = 8  # registers that are allocated at once
 SHARED, OF_BLOCK = 228 * 1024, 1024  # bytes of a multiprocessor, and what a block takes besides its own
 THREADS, BLOCKS = 2048, 32  # of a multiprocessor
-BUSY, LEAST = 64 * 1024, 3  # bytes of shared memory of blocks that keep memory busy; fewer blocks do not
+BUSY, LEAST = 64 * 1024, 3  # bytes of shared memory of blocks that keep memory busy; the fewest blocks
 
 
 def resident_blocks(function: i.Function, launch: Launch) -> int:
-    """As many blocks as keep memory busy, if there is room for them; one, if blocks do not wait so."""
+    """As many blocks as keep memory busy, if there is room; one, if blocks do other work meanwhile."""
     if not _waits_once(function.body):
         return 1
     registers = -(-(sums(function.body, i.MmaFragment) + OTHERS) // GRANULE) * GRANULE

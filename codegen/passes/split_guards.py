@@ -7,8 +7,8 @@ there are; with the ranges of the parallel loops it is certain for the others th
 Loops that bring tiles by bulk copies. Where a tile is in one of several arrays, each array has a loop of its
 own: a thread that starts copies under conditions falls behind those that compute.
 
-Sums of products by fragments, of which only the last terms may be outside. Loads under conditions wait for
-each other; without conditions the compiler of CUDA starts those of one product during another one.
+Sums of products of fragments, of which only the last terms may be out of bounds: the last iteration is
+peeled. Without conditions, the compiler of CUDA overlaps the loads for one product with another product.
 """
 
 from __future__ import annotations
@@ -50,9 +50,11 @@ def _unrolled(loop: i.For) -> bool:
 
 def _sums_products(loop: i.For) -> bool:
     """Whether a loop adds up products of fragments, and threads do not wait for each other in it."""
+    if loop.role is not i.Role.REDUCTION:
+        return False
     inner = list(i.commands(loop.body))
     products = any(isinstance(c, i.MmaFragment) for c in inner)
-    return loop.role is i.Role.REDUCTION and products and not any(isinstance(c, i.Barrier) for c in inner)
+    return products and not any(isinstance(c, i.Barrier) for c in inner)
 
 
 def _brings_tiles(loop: i.For) -> bool:
@@ -108,10 +110,10 @@ def _split(loop: i.For, first: int, facts: Facts) -> i.Command:
     """The first iterations without the conditions that hold in them, and the others as they are."""
     known = facts.with_range(loop.index, 0, first)
     one = replace(loop, count=constant(first), body=decide(loop.body, known))
-    shifted: Mapping[Atom, Nat] = {NatVariable(loop.index): variable(loop.index) + first}
-    rest = replace(loop, count=loop.count - first, body=substituted(loop.body, shifted))
     if _sums_products(loop):
         return i.sequence(one, substituted(loop.body, {NatVariable(loop.index): constant(first)}))
+    shifted: Mapping[Atom, Nat] = {NatVariable(loop.index): variable(loop.index) + first}
+    rest = replace(loop, count=loop.count - first, body=substituted(loop.body, shifted))
     if _brings_tiles(loop):
         after = facts.with_range(loop.index, 0, loop.count - first)
         rest = replace(rest, body=decide(rest.body, after))

@@ -48,7 +48,7 @@ def vectorise(function: i.Function) -> i.Function:
 class _Vectoriser:
     """types: of all buffers; own: the buffers in registers; taken: the names in use
 
-    granularity: of the buffers that are runs, of how many elements their starts are multiples
+    granularity: for each buffer that is a run, of how many elements its offset is a multiple
     """
 
     types: dict[str, Data]

@@ -16,8 +16,9 @@ def alignments(function: i.Function) -> dict[str, int]:
     for command in i.commands(function.body):
         for access in i.accesses(command):
             if access.buffer in names:
-                whole = WIDEST if isinstance(command, i.BulkCopy) else _asked(access)
-                found[access.buffer] = max(found.get(access.buffer, 1), whole)
+                # whatever a bulk copy starts at, the copy engine moves chunks that are aligned
+                asked = WIDEST if isinstance(command, i.BulkCopy) else _asked(access)
+                found[access.buffer] = max(found.get(access.buffer, 1), asked)
     return found
 
 

@@ -240,9 +240,9 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0744": "`skewed` puts the last products of a step behind the first products of the next one. It is "
     "for a step of reduceRoleSplit that starts products, computes with their results and multiplies these, "
     "whose first and last products have nothing in common, and each its own operand in the ring.",
-    "R0745": "The copying unit moves whole chunks of 16 bytes. A run of elements, which may start anywhere "
-    "in an array, lies as far behind the start of a chunk in shared memory. So its buffer is for runs of one "
-    "array, and for as long as they start at the same place.",
+    "R0745": "The copy engine moves whole chunks of 16 bytes. So a run, adjacent elements that start "
+    "anywhere in an array, has the same offset from a 16-byte boundary in shared memory. Its buffer is for "
+    "runs of one array with one offset, and instructions that need aligned fragments cannot read it.",
     "R0747": "`inTurn` lets the warpgroups of a block start the products of their steps one after the other: "
     "while one multiplies, another one computes. It is for steps, `inTurn(…)` or `skewed(inTurn(…))`, of a "
     "reduceRoleSplit by two or more warpgroups that compute.",

@@ -72,6 +72,18 @@ def test_arrays_of_tuples_are_waited_for_once(elements: int) -> None:
     assert np.array_equal(execute(assemble(program(text), "f"), inputs, "emulate"), call(term, *inputs))
 
 
+def test_tuples_of_tuples_in_arrays_of_arrays_are_copied_too() -> None:
+    text = (
+        "fun((xs: 3.5.7.f16, ys: 3.5.7.f32, zs: 3.5.7.f16) => zip(xs)(zip(ys)(zs))"
+        " |> mapBlock(0)(fun((x, (y, z)) => zip(x)(zip(y)(z)) |> map(fun((a, (b, c)) => zip(a)(zip(b)(c))))"
+        " |> bulkCopy |> mapSeq(mapThreads(0)(fun((a, (b, c)) => b + f32(a + c)))))))"
+    )
+    term, kernel = check_expression(text), made(text)
+    assert kernel.source.count("bulk_load_run") == 3 and kernel.source.count("barrier_wait") == 1
+    inputs = random_inputs(inputs_of(term), 3, exact=True)
+    assert np.array_equal(execute(assemble(program(text), "f"), inputs, "emulate"), call(term, *inputs))
+
+
 # --- what the emulator notices ----------------------------------------------------------------------------
 
 

@@ -128,12 +128,13 @@ RISE_BULK(5, RISE_PARAMETERS(int x, int y, int z, int u, int v), "%3, %4, %5, %6
 #undef RISE_BULK
 #undef RISE_PARAMETERS
 
-// Bulk copies of runs: `count` elements from `start` on, of an array with `total`. In shared memory a run lies
-// as far behind a multiple of 16 bytes as in global memory, so whole chunks of 16 bytes are copied. A load brings
-// what else is in the first and the last chunk, too, and announces its bytes to `bar`, but does not arrive there.
-// The thread itself copies the elements of a chunk that the array has not as a whole, or the run on storing.
+// Bulk copies of runs: `count` adjacent elements of an array, from element `start` on. A run has the same offset
+// from a 16-byte boundary in shared memory as in global memory, so the copy engine moves whole chunks of 16 bytes.
+// A load copies all chunks that contain elements of the run, and announces their bytes to `bar` without arriving.
+// The thread itself loads what is in the last chunk of an array of `total` elements, if that chunk is incomplete.
+// A store leaves the rest of its first and last chunk alone, so the thread itself stores the run's elements there.
 template <class T>
-__device__ __forceinline__ void bulk_load_run(const T* array, long long total, T* target, long long start, int count,
+__device__ __forceinline__ void bulk_load_run(const T* array, T* target, long long start, int count, long long total,
                                               Shared<Barrier> bar) {
   constexpr int chunk = 16 / sizeof(T);
   const int before = static_cast<int>(start % chunk), whole = (before + count + chunk - 1) / chunk * chunk;
@@ -152,7 +153,7 @@ __device__ __forceinline__ void bulk_load_run(const T* array, long long total, T
   for (int i = copied - before < 0 ? 0 : copied - before; i < count; i += 1) target[i] = array[start + i];
 }
 template <class T>
-__device__ __forceinline__ void bulk_store_run(T* array, long long, const T* source, long long start, int count) {
+__device__ __forceinline__ void bulk_store_run(T* array, const T* source, long long start, int count) {
   constexpr int chunk = 16 / sizeof(T);
   const int beyond = static_cast<int>((chunk - start % chunk) % chunk), first = beyond < count ? beyond : count;
   const int copied = (count - first) / chunk * chunk;

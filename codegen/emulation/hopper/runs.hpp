@@ -1,5 +1,5 @@
-// Bulk copies of runs: adjacent elements of an array, of which whole chunks of 16 bytes are copied from and to the
-// same place in a chunk. The thread itself copies the elements of a chunk that it may not copy as a whole.
+// Bulk copies of runs: adjacent elements of an array, which have the same offset from a 16-byte boundary in shared
+// memory as in global memory. The copy engine moves whole chunks of 16 bytes, and the thread itself what is left.
 #pragma once
 
 #include "bulk.hpp"
@@ -33,8 +33,7 @@ static inline const MapDescription* described(const Memory& memory, int64_t size
   return &made;
 }
 
-template <class T>
-static inline void check_run(const Access& global, const Access& shared, const char* operation) {
+RISE_CODE void check_run(const Access& global, const Access& shared, const char* operation) {
   if (!shared.memory || !shared.memory->shared)
     RISE_FAULT(IllegalOperand, shared.line, "%s: the run is not in shared memory", operation);
   check_alignment(global, chunk_bytes, operation);
@@ -42,8 +41,8 @@ static inline void check_run(const Access& global, const Access& shared, const c
 }
 
 template <class T>
-static inline void bulk_load_run(const Pointer<const T>& array, int64_t total, const Pointer<T>& target,
-                                 int64_t start, int64_t count, const Pointer<Barrier>& bar, int line) {
+static inline void bulk_load_run(const Pointer<const T>& array, const Pointer<T>& target, int64_t start,
+                                 int64_t count, int64_t total, const Pointer<Barrier>& bar, int line) {
   constexpr int64_t chunk = chunk_bytes / static_cast<int64_t>(sizeof(T));
   int64_t before = start % chunk, whole = (before + count + chunk - 1) / chunk * chunk;
   int64_t left = (total - (start - before)) / chunk * chunk, copied = left < whole ? left : whole;
@@ -52,7 +51,7 @@ static inline void bulk_load_run(const Pointer<const T>& array, int64_t total, c
     Access from = array.at(start - before, machine.current, line);
     Access to = target.at(-before, machine.current, line);
     check_following(line, *array.memory, false);
-    check_run<T>(from, to, "bulk_load_run");
+    check_run(from, to, "bulk_load_run");
     barrier_expect_more(bar, static_cast<int>(copied * static_cast<int64_t>(sizeof(T))), line);
     const MapDescription* run = described(*array.memory, sizeof(T), copied, false, line);
     Box box{{array.memory, run}, {static_cast<int>(from.byte() / static_cast<int64_t>(sizeof(T)))}};
@@ -73,7 +72,7 @@ static inline void bulk_store_run(const Pointer<T>& array, const Pointer<T>& sou
     Access to = array.at(start + first, machine.current, line);
     Access from = source.at(first, machine.current, line);
     check_following(line, *array.memory, true);
-    check_run<T>(to, from, "bulk_store_run");
+    check_run(to, from, "bulk_store_run");
     const MapDescription* run = described(*array.memory, sizeof(T), copied, true, line);
     start_store({{array.memory, run}, {static_cast<int>(to.byte() / static_cast<int64_t>(sizeof(T)))}}, from);
   }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codegen.ir import imperative as i
-from codegen.ir.buffers import BARRIERS, MBARRIER, bytes_of
+from codegen.ir.buffers import BARRIERS, MBARRIER, bytes_of, inner_element
 from codegen.ir.data import data
 from codegen.ir.identifiers import derived
 from codegen.ir.launch import number
@@ -12,7 +12,7 @@ from rise.errors import TranslationError
 from rise.nat import constant, quotient, remainder, variable
 from rise.types import Array, Data, Fragment, FragmentKind, Layout, Pair, Space
 
-MEMBER = "pair"  # in an expression, an element of an array of pairs
+MEMBER = "member"  # the name of an element of an array of tuples
 
 
 @continuing("toMem")
@@ -60,7 +60,7 @@ def copied_asynchronously(translator: Translator, call: Call, then: Continuation
 def copied_in_bulk(translator: Translator, call: Call, then: Continuation) -> i.Command:
     """new(Shared) tile, full. one thread starts tile := e, which signals full ; wait for it ; C(tile)
 
-    Of an array of tuples each array is copied, and all of them are waited for at once.
+    Each array of a value with tuples is copied, and threads wait once for all of them.
     """
     (value,) = call.arguments
     type_, barriers = data(value), Array(constant(1), MBARRIER)
@@ -84,15 +84,17 @@ def copied_in_bulk(translator: Translator, call: Call, then: Continuation) -> i.
 
 
 def arrays_of(name: str, type_: Data, value: i.Expression) -> list[tuple[str, Data, i.Expression]]:
-    """The buffers that store an array, which may be one of tuples: each with its type and its elements."""
+    """The buffers that store a value, as `members` of it: each with its type and its elements."""
     match type_:
-        case Array(size, Pair(first, second) as pair):
-            found = list[tuple[str, Data, i.Expression]]()
-            for member, part in (("fst", first), ("snd", second)):
-                element = i.View(member, (), (i.Variable(MEMBER, pair),), part)
-                mapped = i.MapExpression(MEMBER, element, value, Array(size, part))
-                found += arrays_of(derived(name, member), Array(size, part), mapped)
-            return found
+        case Pair(first, second):
+            parts = (("fst", first), ("snd", second))
+            both = (arrays_of(derived(name, m), t, i.View(m, (), (value,), t)) for m, t in parts)
+            return [array for part in both for array in part]
+        case Array(size, element) if isinstance(inner_element(element), Pair):
+            return [
+                (buffer, Array(size, part), i.MapExpression(MEMBER, of_one, value, Array(size, part)))
+                for buffer, part, of_one in arrays_of(name, element, i.Variable(MEMBER, element))
+            ]
         case _:
             return [(name, type_, value)]
 

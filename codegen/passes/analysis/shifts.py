@@ -1,6 +1,6 @@
-"""Buffers in shared memory that are runs: they start as far behind a chunk of 16 bytes as in global memory.
+"""Runs: buffers in shared memory that have the same offset from a 16-byte boundary as in global memory.
 
-The copying unit moves whole chunks, from and to the same place in each. `lower.bulk` says what a run is.
+The copy engine moves whole chunks of 16 bytes, which are aligned in both. `lower.bulk` says what a run is.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 from codegen.ir import imperative as i
 from codegen.ir.identifiers import shown
 from rise.errors import TranslationError
-from rise.nat import Facts, Nat, constant, divides, remainder
+from rise.nat import Nat, constant, divides, remainder
 from rise.types import Array, Data, Scalar
 
 CHUNK = 16  # bytes
 
 
 def starts(command: i.Command) -> dict[str, tuple[Nat, int]]:
-    """Of each buffer that is a run: the number of its first element in its array, and those of a chunk.
+    """For each buffer that is a run: the number of its first element, and how many elements a chunk has.
 
     Raises TranslationError R0745 for a buffer that is a run of several arrays.
     """
@@ -32,7 +32,7 @@ def starts(command: i.Command) -> dict[str, tuple[Nat, int]]:
         if found.setdefault(tile.buffer, here) != here:
             raise TranslationError(
                 "R0745",
-                f"`{shown(tile.buffer)}` is a run of two arrays, which may start at different places",
+                f"`{shown(tile.buffer)}` is a run of two arrays, whose offsets from 16 bytes may differ",
                 part.origin,
                 "store what is copied back in a buffer of its own",
             )
@@ -46,14 +46,14 @@ def chunk_of(run: Data) -> int:
     return CHUNK // run.bytes if isinstance(run, Scalar) else 1
 
 
-def shift(start: Nat, chunk: int, facts: Facts = Facts()) -> Nat:
-    """By how many elements a run starts behind a chunk."""
-    return constant(0) if divides(chunk, start, facts) else remainder(start, constant(chunk))
+def shift(start: Nat, chunk: int) -> Nat:
+    """The offset of a run from a 16-byte boundary, in elements."""
+    return constant(0) if divides(chunk, start) else remainder(start, constant(chunk))
 
 
-def granularity(start: Nat, chunk: int, facts: Facts = Facts()) -> int:
-    """The greatest number of elements, up to those of a chunk, of which each shift is a multiple."""
+def granularity(start: Nat, chunk: int) -> int:
+    """The greatest number of elements, at most a chunk, of which the offset is certainly a multiple."""
     size = chunk
-    while size > 1 and not divides(size, start, facts):
+    while size > 1 and not divides(size, start):
         size //= 2
     return size
