@@ -102,7 +102,7 @@ STRIDED_IN_PARTS = _in_order(
     ("p", "q", "s"),
     "Of every q * s elements, every s-th one, then those that follow them.",
 )
-# of 2·j·q terms lane c of q has the pairs c, c + q, c + 2·q and so on: these as adjacent terms, and back
+# of 2·j·q terms, lane c of q has the pairs c, c + q, c + 2·q and so on: the order that makes them adjacent
 _ADJACENT = "i / (2 * j * q) * (2 * j * q) + i % (2 * q) / 2 * (2 * j) + i / (2 * q) % j * 2 + i % 2"
 _APART = "i / (2 * j * q) * (2 * j * q) + i / 2 % j * (2 * q) + i % (2 * j * q) / (2 * j) * 2 + i % 2"
 _BY_LANES = f"reorder(p * 2 * j * q, natFun(i => {_ADJACENT}), natFun(i => {_APART}))"
@@ -112,7 +112,7 @@ SUMS_BY_LANES = rule(
     f"zip(xs |> {_BY_LANES})(ys |> {_BY_LANES}) |> map(f) |> reduce(op, z)",
     sizes=("p", "j", "q"),
     exact=False,
-    meaning="Each of q lanes multiplies j pairs of terms, which are q pairs apart: adjacent ones before.",
+    meaning="Each of q lanes multiplies j pairs of terms, q pairs apart. They become adjacent terms.",
 )
 TILE_SNAKE = rule(
     "**f, snake",

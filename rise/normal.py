@@ -29,15 +29,18 @@ from rise.expr import (
 from rise.types import Dependent, Function, Parameter
 
 
-def is_view(term: Expr) -> bool:
-    """Whether a term only rearranges data that exists: it may be repeated at no cost."""
+def is_view(term: Expr, also: frozenset[str] = frozenset()) -> bool:
+    """Whether a term only rearranges data that exists: it may be repeated at no cost.
+
+    also: the names of further primitives that a caller regards as views
+    """
     match term:
         case Identifier() | Literal():
             return True
         case Primitive():
-            return term.declaration.view
+            return term.declaration.view or term.name in also
         case _:
-            return all(is_view(c) for c in children(term))
+            return all(is_view(c, also) for c in children(term))
 
 
 def occurrences(term: Expr, name: str, under: bool = False) -> tuple[int, bool]:

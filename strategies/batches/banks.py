@@ -1,9 +1,9 @@
-"""Which rows, and which terms of a sum, lanes have, so that what they load and store is in many banks.
+"""Which rows, and which terms of a sum, each lane takes, so that few lanes access the same bank at once.
 
 Lane 4·r + c has row r of eight rows of a fragment, and pairs c and 4 + c of the eight pairs of terms of an
-instruction. Which rows these are, and which terms, is free: rows may be any number apart, and the pairs of a
-lane adjacent, also those of two instructions. In a run, rows of odd lengths start everywhere, and only some
-of these orders are without conflicts.
+instruction. A strategy is free to choose which rows and which terms these are: rows may be any distance
+apart, and the pairs of a lane may be adjacent, even those of two instructions. Rows of an odd length start at
+any bank, and only some of these orders have no conflicts.
 """
 
 from __future__ import annotations
@@ -14,27 +14,29 @@ from itertools import product
 
 BANKS, BANK = 32, 4  # of shared memory; their width in bytes
 ROWS_AT_ONCE, LANES_OF_ROW = 8, 4  # of a warp
-PAIR = 2  # elements that a lane has beside each other
+PAIR = 2  # adjacent elements of a lane
+PAIRS = range(0, PAIR * LANES_OF_ROW, PAIR)  # where the pairs of the lanes of a row start
 ADJACENT = (1, 2, 4)  # pairs of terms of a lane: of one instruction, or of two
 INSTRUCTION = (16, 8)  # rows and columns of an instruction's result
+TIMES = INSTRUCTION[0] // ROWS_AT_ONCE  # that a warp has so many rows of it
 
 
 @dataclass(frozen=True)
 class Order:
-    """apart: how far the rows are that lanes have at once; adjacent: how many pairs of a lane's terms are."""
+    """apart: how far apart the rows are that lanes have at once; adjacent: how many pairs of a lane are."""
 
     apart: int = 1
     adjacent: int = 1
 
     @property
     def instructions(self) -> int:
-        """Among whose terms those of a lane are adjacent."""
+        """How many instructions these adjacent terms belong to."""
         return max(1, self.adjacent // PAIR)
 
 
 @dataclass(frozen=True)
 class Run:
-    """A matrix in shared memory, as it came: the bytes of an element, between rows, and between columns."""
+    """A matrix in shared memory, in bytes: the width of an element, and the distances of rows and columns."""
 
     width: int
     row: int
@@ -49,15 +51,20 @@ class Run:
 
     @property
     def pairs(self) -> int:
-        """How many elements beside each other one access moves."""
+        """How many elements of a pair one access moves."""
         return PAIR if self.column == self.width and self.row % (PAIR * self.width) == 0 else 1
+
+    @property
+    def accesses(self) -> int:
+        """How many accesses move a pair."""
+        return PAIR // self.pairs
 
 
 @dataclass(frozen=True)
 class Matrices:
     """The operands of a product and its result in shared memory.
 
-    depth: of its sums, of which an instruction has so many `terms`
+    depth: the number of terms of a sum, of which an instruction adds up so many `terms`
     """
 
     left: Run
@@ -74,20 +81,21 @@ class Matrices:
         orders = product(possible, ADJACENT if in_pairs else ADJACENT[:1])
         return min((Order(*order) for order in orders), key=lambda order: self.turns(tile, order))
 
-    def turns(self, tile: tuple[int, int], order: Order) -> float:
-        """How often a warp loads and stores for a tile; accesses to one bank are one after the other."""
+    def turns(self, tile: tuple[int, int], order: Order) -> int:
+        """How long a warp loads and stores for a tile: accesses to one bank take one turn each."""
         rows = [order.apart * row for row in range(ROWS_AT_ONCE)]
         high, wide = tile[0] // INSTRUCTION[0], tile[1] // INSTRUCTION[1]
         starts = list(self._terms(order))
         left = sum(conflicts(self.left, product(rows, here)) for here in starts)
         right = sum(conflicts(self.right, product(here, range(ROWS_AT_ONCE))) for here in starts)
-        stored = conflicts(self.result, product(rows, range(0, PAIR * LANES_OF_ROW, PAIR)))
-        loads = high * PAIR * left * PAIR / self.left.pairs + wide * right * PAIR
+        stored = conflicts(self.result, product(rows, PAIRS))
+        # the two terms of a pair are in two rows of the right operand
+        loads = high * TIMES * left * self.left.accesses + wide * right * PAIR
         steps = -(-self.depth // (self.terms * order.instructions))
-        return steps * loads + high * wide * PAIR * stored * PAIR / self.result.pairs
+        return steps * loads + high * wide * TIMES * stored * self.result.accesses
 
     def _terms(self, order: Order) -> Iterator[list[int]]:
-        """The first terms of each lane of a row that are loaded at once."""
+        """For each group of pairs that lanes load at once, the first term of each lane's pair."""
         each = self.terms // (PAIR * LANES_OF_ROW)
         for group in range(PAIR * order.instructions):
             if order.adjacent > 1:
@@ -97,7 +105,7 @@ class Matrices:
 
 
 def conflicts(run: Run, places: Iterable[tuple[int, int]]) -> int:
-    """How many accesses at once are to different words of one bank."""
+    """How many of the accesses are to different words of the same bank, at most."""
     words: dict[int, set[int]] = {}
     for row, column in places:
         word = run.at(row, column) // BANK

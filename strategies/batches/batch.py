@@ -120,14 +120,15 @@ def batch(
             return refuse("batch", "`vector` changes nothing: fragments are read from runs as they came")
         if threads and in_bulk:
             return refuse("batch", "`threads` changes nothing: there is a warp for each part of a matrix")
-        if in_bulk:
-            compute = seq(argument(staged_in_bulk(sizes.pattern)), multiplied(plan, sizes))
-            if sizes.pattern and plan.stored:
-                return several(plan.count, through_shared(plan.threads, compute))
-            return several(plan.count, stored_in_bulk(compute) if plan.stored else compute)
-        runs = id_ if plan.operands == ELEMENTS else argument(staged(plan.threads))
+        copied = staged_in_bulk(sizes.pattern) if in_bulk else staged(plan.threads)
+        runs = id_ if plan.operands == ELEMENTS else argument(copied)
         compute = seq(runs, multiplied(plan, sizes))
-        return several(plan.count, through_shared(plan.threads, compute) if plan.stored else compute)
+        if not plan.stored:
+            return several(plan.count, compute)
+        unpadded = in_bulk and not sizes.pattern
+        return several(
+            plan.count, stored_in_bulk(compute) if unpadded else through_shared(plan.threads, compute)
+        )
 
     return FunctionStrategy("batch", complete(in_inputs(seq(try_(POINTWISE_EACH), depending(chosen)))))
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
+from itertools import product
 from math import gcd
 
 from rewrites import algorithmic as a
@@ -14,7 +14,7 @@ from rewrites.zips import ZIP_REORDER
 from rise.expr import Expr
 from rise.types import Scalar, Type, shape
 from strategies.abstraction import outermost_parts
-from strategies.batches.banks import LANES_OF_ROW, Matrices, Order, Run
+from strategies.batches.banks import LANES_OF_ROW, PAIRS, ROWS_AT_ONCE, Matrices, Order, Run, conflicts
 from strategies.batches.runs import LEAST_ASYNCHRONOUS, PADDING, PART
 from strategies.core import (
     Rewrite,
@@ -22,7 +22,6 @@ from strategies.core import (
     argument,
     choice,
     depending,
-    id_,
     normalize,
     prints_as_call,
     seq,
@@ -32,11 +31,11 @@ from strategies.matmul.epilogue import direct_epilogue
 from strategies.matmul.grid import by_itself, to_warps
 from strategies.matmul.instructions import accumulate_fragments, load_once, tensorise, warp_tiles
 from strategies.matmul.products import Product, at_products, bring_prologue, is_product, separate_prologue
-from strategies.matmul.rounding import ANYTHING, rounded_up, row_of
+from strategies.matmul.rounding import ANYTHING, ZEROS, rounded_up, row_of
 from strategies.matmul.schedules import operands_named, products
 from strategies.matmul.staging import TileCopy, stage
 from strategies.matmul.tiling import tile_reduction
-from strategies.memory_bound.blocks import WARP, WIDEST
+from strategies.memory_bound.blocks import WIDEST
 from strategies.normal_forms import view_inward
 from strategies.places import mapped
 
@@ -44,8 +43,6 @@ Block = tuple[int, int, int]
 FRAGMENTS: Mapping[str, Block] = {"f16": (16, 8, 16), "bf16": (16, 8, 16), "tf32": (16, 8, 8)}
 ROWS, COLUMNS = 16, 8  # of each of them
 LOADS = 112  # of a thread that are under way before it stores the first
-LANES = 8  # rows of a fragment of which a warp stores elements at once, each by four lanes
-BANKS, BANK = 32, 4  # of shared memory; their width in bytes
 # an order of rows as an order of those of operands
 _order_inward: Strategy = seq(normalize(choice(MAP_REORDER, ZIP_REORDER)), view_inward)
 
@@ -98,7 +95,7 @@ def on_fragments_of(
     threads: that first lay both operands out again, with zeros, in padded rows; 0: read as they are
     vector:  elements that one of them brings at once; 0: chosen
     in_memory: whether operands are in memory, from where asynchronous copies bring them
-    in_run:  whether they are runs, of which lanes have rows and terms in the order that uses the most banks
+    in_run:  whether they are runs: lanes then take rows and terms in the order with the fewest bank conflicts
     """
     fragment = FRAGMENTS[operand]
     rows, columns = tile
@@ -110,7 +107,7 @@ def on_fragments_of(
     def whole(term: Expr) -> Rewrite:
         copies = row_copy(term, threads, vector, in_memory and operand != "tf32")
         again = stage(copies, bool(threads))
-        order = Order(spacing(term.type, rows)) if threads else Order()
+        order = Order(spacing(term.type, rows) if threads else 1)
         if in_run:
             order = order_of(term, sizes, tile, fragment[2])
         step = fragment[2] * order.instructions
@@ -125,14 +122,16 @@ def on_fragments_of(
         )
         computed = direct_epilogue(sums, (rows, columns), fragment, workers)
         if order.apart > 1:
-            strided = STRIDED_IN_PARTS.with_sizes(p=m // (LANES * order.apart), q=LANES, s=order.apart)
+            strided = STRIDED_IN_PARTS.with_sizes(
+                p=m // (ROWS_AT_ONCE * order.apart), q=ROWS_AT_ONCE, s=order.apart
+            )
             computed = seq(strided, argument(seq(_order_inward, computed)))
-        if not in_run:
-            return rounded_up((m, n, k), None, operands_named(computed))
-        parts = depth // (2 * order.adjacent * LANES_OF_ROW)
-        adjacent = SUMS_BY_LANES.with_sizes(p=parts, j=order.adjacent, q=LANES_OF_ROW)
-        reordered = at_products(top_down(adjacent)) if order.adjacent > 1 else id_
-        return rounded_up((m, n, depth), None, seq(reordered, operands_named(computed)), ANYTHING)
+        computed = operands_named(computed)
+        if order.adjacent > 1:
+            parts = depth // (2 * order.adjacent * LANES_OF_ROW)
+            adjacent = SUMS_BY_LANES.with_sizes(p=parts, j=order.adjacent, q=LANES_OF_ROW)
+            computed = seq(at_products(top_down(adjacent)), computed)
+        return rounded_up((m, n, depth), None, computed, ANYTHING if in_run else ZEROS)
 
     return seq(products, separate_prologue, depending(whole), bring_prologue)
 
@@ -144,21 +143,19 @@ def spacing(result: Type, rows: int) -> int:
     """
     sizes, element = shape(result)
     width = element.bytes if isinstance(element, Scalar) else 1
-    row = (sizes[-1].value or 1) * width
-    if row % WIDEST == 0:
+    if (sizes[-1].value or 1) * width % WIDEST == 0:
         return 1
+    stored = Run.of(rows, sizes[-1].value or 1, width)
 
     def in_turn(apart: int) -> int:
-        """How many stores of the lanes of a warp, 2 elements apart in rows of LANES, are to one bank."""
-        starts = range(0, LANES * apart * row, apart * row)
-        words = {(start + 2 * lane * width) // BANK for start in starts for lane in range(WARP // LANES)}
-        return max(Counter(word % BANKS for word in words).values())
+        """How many stores of the lanes of a warp are to one bank."""
+        return conflicts(stored, product((apart * row for row in range(ROWS_AT_ONCE)), PAIRS))
 
-    return min((apart for apart in (1, 2, 4) if rows % (LANES * apart) == 0), key=in_turn)
+    return min((apart for apart in (1, 2, 4) if rows % (ROWS_AT_ONCE * apart) == 0), key=in_turn)
 
 
 def order_of(term: Expr, sizes: Block, tile: tuple[int, int], terms: int) -> Order:
-    """The best order of the lanes of a warp for matrices in runs. terms: of a sum, in an instruction"""
+    """The best order of the lanes of a warp for matrices in runs. terms: how many an instruction adds up"""
     m, n, k = sizes
     left, right = Product.of(next(iter(outermost_parts(term, is_product)))).operands
     of_rows, of_columns = row_of(left), row_of(right)
@@ -215,6 +212,6 @@ def matrix_by_warps(
     threads: that first lay both operands out again, with zeros, in padded rows; 0: read as they are
     vector:  elements that one of them brings at once; 0: chosen
     in_memory: whether operands are in memory, from where asynchronous copies bring them
-    in_run:  whether they are runs, of which lanes have rows and terms in the order that uses the most banks
+    in_run:  whether they are runs: lanes then take rows and terms in the order with the fewest bank conflicts
     """
     return on_fragments_of(sizes, tile, to_warps, operand, threads, vector, in_memory, in_run)

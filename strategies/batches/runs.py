@@ -99,19 +99,19 @@ def staged(threads: int) -> Strategy:
 
 @prints_as_call
 def staged_in_bulk(pattern: int = 0) -> Strategy:
-    """The same by the copying unit, which one thread tells to copy, and for which all wait once.
+    """The same by the copying unit: one thread starts the copies, and all threads wait for them once.
 
     before: xs
     after:  xs |> bulkCopy
-    pattern: bytes of rows within which their chunks are permuted, so that columns are in different banks
+    pattern: the bytes of a row within which chunks are swizzled, so that columns are in different banks
     """
 
     def chosen(term: Expr) -> Rewrite:
         if not pattern:
             return seq(IN_SHARED, BULK_COPY)
-        rows = {(shape(run)[0][-1].value or 0) * width_of(run) for run in arrays_of(term.type)}
-        width = pattern // max(width_of(run) for run in arrays_of(term.type))
-        panels = id_ if rows == {pattern} else PAIRS_IN_PANELS.with_sizes(w=width)
+        runs = arrays_of(term.type)
+        width = pattern // max(map(width_of, runs))
+        panels = id_ if set(map(row_bytes, runs)) == {pattern} else PAIRS_IN_PANELS.with_sizes(w=width)
         return seq(IN_SHARED, SWIZZLED.with_sizes(b=pattern), BULK_COPY, panels)
 
     return depending(chosen)
@@ -187,6 +187,11 @@ def width_of(run: Type) -> int:
     return element.bytes if isinstance(element, Scalar) else WIDEST
 
 
+def row_bytes(run: Type) -> int:
+    """The bytes of each of its rows; 0 if that is not known."""
+    return (shape(run)[0][-1].value or 0) * width_of(run)
+
+
 def vector_of(run: Type) -> int:
     """How many elements of a run a thread moves at once: as many as divide it, 16 bytes at most."""
     elements = 1
@@ -205,7 +210,7 @@ def padding_of(runs: Sequence[Type], part: int = PART) -> int:
 
     part: bytes of a row that lanes load or store at once
     """
-    rows = [(sizes[-1].value or 0) * width_of(run) for run in runs if len(sizes := shape(run)[0]) > 2]
+    rows = [row_bytes(run) for run in runs if len(shape(run)[0]) > 2]
     whole = all(row % WIDEST == 0 for row in rows) and len(rows) == len(runs)
     crowded = any(row % (BANKS if row < LONG else 2 * part) == 0 for row in rows)
     return PADDING if whole and crowded else 0

@@ -9,7 +9,7 @@ from rise.expr import Expr, Lambda, call, subterms
 from rise.types import TF32, Scalar, shape
 from strategies.abstraction import outermost_parts
 from strategies.batches.fragments import COLUMNS, FRAGMENTS, ROWS
-from strategies.batches.runs import PADDING, added_by_padding, arrays_of, stored_part, width_of
+from strategies.batches.runs import PADDING, added_by_padding, arrays_of, row_bytes, stored_part, width_of
 from strategies.matmul.products import Product, is_product
 from strategies.memory_bound.blocks import WARP, WIDEST
 
@@ -120,7 +120,7 @@ class Sizes:
             operand,
             any(len(shape(run)[0]) > 2 for run in runs),
             (added_by_padding(runs), added_by_padding([term.type], stored_part(term.type))),
-            tuple((shape(run)[0][-1].value or 0) * width_of(run) for run in runs),
+            tuple(map(row_bytes, runs)),
         )
 
     @property
@@ -154,9 +154,9 @@ class Sizes:
 
     @property
     def suit_bulk(self) -> bool:
-        """Whether the copying unit brings them sooner than threads do: measured.
+        """Whether the copying unit is faster than threads: measured.
 
-        It cannot pad rows, and rows of all banks would all start in the same one, unless they are swizzled.
+        It cannot pad rows. Rows as long as all banks would start in the same bank, unless they are swizzled.
         """
         fragments = self.operand in FRAGMENTS and prod(self.product) >= INSTRUCTIONS
         crowded = any(row % ALL_BANKS == 0 for row in self.row_bytes) and not self.pattern
@@ -164,15 +164,15 @@ class Sizes:
 
     @property
     def pattern(self) -> int:
-        """The bytes of rows that the copying unit swizzles, in panels if rows are longer; 0: none."""
+        """The bytes of a row that the copying unit swizzles, in panels if rows are longer; else 0."""
         long = all(row % ALL_BANKS == 0 for row in self.row_bytes) and len(self.row_bytes) == OPERANDS
         return ALL_BANKS if long else 0
 
     def in_bulk(self, rows: int = 0, columns: int = 0) -> Plan:
-        """One matrix for a block, in which each warp has so many rows and columns; 0: chosen, as measured.
+        """One matrix for each block, a tile of so many rows and columns for each warp; 0: chosen (measured).
 
-        Warps have all columns, and as many rows as leave the fewest without a row; but several warps compute.
-        Of rows that are swizzled, instructions load fragments, and twice as many warps do that.
+        A tile has all columns, and the number of rows that pads the matrix least. A matrix that would be one
+        tile is halved, and so are tiles of swizzled rows.
         """
         wide = -(-self.columns // COLUMNS) * COLUMNS
         fit = [part for part in TALL if part * wide <= MOST_SUMS and not self.pattern] or TALL[-1:]
@@ -240,7 +240,7 @@ class Sizes:
         return Plan(BLOCKS, min(count, self.batch), threads, stored, part, columns=wide)
 
     def _parts(self, rows: int, columns: int) -> int:
-        """Of a matrix, for a warp each."""
+        """How many tiles of so many rows and columns a matrix has; columns: 0 for all"""
         return -(-self.rows // rows) * (-(-self.columns // columns) if columns else 1)
 
     @property

@@ -60,7 +60,7 @@ longer_inward = normalize(
 )
 
 
-# what is behind the last row or column: zeros, as copying units put them there, or what happens to be there
+# what is past the last row or column: zeros, as copying units put them there, or whatever is there
 ZEROS: Strategy = normalize(EMPTY_AS_ZEROS)
 ANYTHING: Strategy = id_
 
@@ -76,7 +76,7 @@ def rounded_up(
 
     copies:   how tiles of operands are copied, if they are
     schedule: of a matrix of whole tiles
-    behind:   what is behind the last row and column, of which results are dropped
+    behind:   what is past the last row and column, whose results are dropped
     """
 
     def make(term: Expr) -> Rewrite:

@@ -43,7 +43,7 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
 
 
 def copied_in_bulk(sizes: Sizes) -> Iterator[Point]:
-    """The plan for matrices that the copying unit brings, then one with fewer sums for each warp."""
+    """The plan for matrices that the copying unit brings, then one with fewer registers for each warp."""
     yield Point.of("batch", {"operands": BULK})
     plan, half = sizes.in_bulk(), -(-sizes.columns // (2 * COLUMNS)) * COLUMNS
     rows = next(part for part in TALL if (part, half) != (plan.rows, plan.columns))
