@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from codegen import runtime
-from codegen.emulation.emulator import Buffer, Emulation, emulate
+from codegen.emulation.emulator import Emulation
 from codegen.execute import execute
 from codegen.ir import imperative as i
 from codegen.ir.imperative import Scope
 from codegen.ir.kernel import Kernel
-from codegen.ir.tensor_maps import TensorBuffer
 from codegen.pipeline import assemble, generate
 from codegen.runtime.compiling import compiler_report
 from rise.check.program import check_expression
@@ -24,6 +23,7 @@ from rise.errors import EmulationError, StrategyError, TranslationError
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from strategies.matmul.tensor_core import tensor_core
+from tests.support.kernels import emulated_exactly
 from tests.support.programs import program, succeeded
 from tests.support.warpgroups import DOT, SMALL, agrees, derived, product
 
@@ -52,22 +52,7 @@ def by_hand(text: str) -> Kernel:
 
 
 def emulated(text: str, made: Kernel, seed: int = 0) -> Emulation:
-    """Runs a kernel, whose result has to be exact."""
-    term = check_expression(text)
-    inputs = random_inputs(inputs_of(term), seed=7, exact=True)
-    expected = call(term, *inputs)
-    arrays = dict(zip([v.name for v in made.function.inputs], inputs, strict=True))
-    arrays["output"] = np.zeros_like(expected)
-    order = [v.name for v in (*made.function.outputs, *made.function.inputs)]
-    arguments = [Buffer(name, arrays[name], initialised=name != "output") for name in order]
-    maps = [TensorBuffer(m.name, arrays[m.buffer], m.map.at({})) for m in made.function.maps]
-    x, y, z = (int(str(extent)) for extent in made.launch.grid)
-    found = emulate(
-        made.source, made.name, (x, y, z), made.launch.block, [*arguments, *maps], made.launch.shared_bytes,
-        seed=seed,
-    )  # fmt: skip
-    assert np.array_equal(arrays["output"], expected)
-    return found
+    return emulated_exactly(check_expression(text), made, seed)
 
 
 def wavefronts(found: Emulation, made: Kernel, function: str) -> set[float]:

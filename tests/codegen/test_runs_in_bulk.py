@@ -18,6 +18,7 @@ from rise.check.specialise import inputs_of
 from rise.errors import EmulationError, TranslationError
 from rise.interpret import call, random_inputs
 from rise.nat import constant, variable
+from tests.support.kernels import emulated_exactly
 from tests.support.programs import program
 
 TWICE = "bulkCopy |> mapSeq(mapThreads(0)(fun(x => x + x))) |> toMem(Shared) |> bulkStore"
@@ -32,11 +33,6 @@ def made(text: str) -> Kernel:
     return generate(program(text), "runs")
 
 
-def launched(kernel: Kernel, source: str, arguments: list[Buffer], blocks: int, seed: int) -> None:
-    launch = kernel.launch
-    emulate(source, kernel.name, (blocks, 1, 1), launch.block, arguments, launch.shared_bytes, seed=seed)
-
-
 @pytest.mark.parametrize("type_", ["f16", "f32", "i8", "f64"])
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (5, 1, 3), (3, 7, 11), (2, 13, 17), (11, 3, 5), (3, 31, 33)])
 @pytest.mark.parametrize("seed", range(3))
@@ -44,12 +40,7 @@ def test_runs_are_exact_wherever_they_start(sizes: tuple[int, int, int], type_: 
     """The last chunk of an array, and those that two blocks write to, are there only in part."""
     text = twice(*sizes, type_)
     kernel = made(text)
-    inputs = random_inputs(inputs_of(check_expression(text)), seed, exact=True)
-    expected = call(check_expression(text), *inputs)
-    result = np.zeros_like(expected)
-    arguments = [Buffer("output", result, initialised=False), Buffer("xs", inputs[0])]
-    launched(kernel, kernel.source, arguments, sizes[0], seed)
-    assert np.array_equal(result, expected)
+    emulated_exactly(check_expression(text), kernel, seed)
     assert "bulk_load_run" in kernel.source and "bulk_store_run" in kernel.source
 
 
@@ -108,11 +99,12 @@ def test_faults_are_noticed(fault: str) -> None:
     kernel = made(twice(3, 7, 11, "f16"))
     source = change(kernel.source)
     assert source != kernel.source
+    launch = kernel.launch
     arrays = [np.zeros((3, 7, 11), np.float16), np.ones((3, 7, 11), np.float16)]
     arguments = [Buffer("output", arrays[0], initialised=False), Buffer("xs", arrays[1])]
     with pytest.raises(EmulationError) as caught:
         for seed in range(3):
-            launched(kernel, source, arguments, 3, seed)
+            emulate(source, kernel.name, (3, 1, 1), launch.block, arguments, launch.shared_bytes, seed=seed)
     assert re.search(said, str(caught.value)), caught.value
 
 

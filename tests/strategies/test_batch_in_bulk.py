@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import re
 from random import Random
+from typing import Any
 
-import numpy as np
 import pytest
 
-from codegen.emulation.emulator import Buffer, Emulation, emulate
 from codegen.ir.kernel import Kernel
 from codegen.pipeline import generate
 from rewrites.result import Failure
-from rise.check.specialise import inputs_of
 from rise.errors import StrategyError
 from rise.expr import Expr
-from rise.interpret import call, random_inputs
 from strategies.batches.banks import Matrices, Order, Run
 from strategies.batches.batch import batch
 from strategies.batches.sizes import Sizes
@@ -23,11 +20,12 @@ from strategies.search.batches import batched
 from strategies.search.choice import Search
 from strategies.search.hardware import for_target
 from tests.support.batches import exact, products, program
+from tests.support.kernels import emulated_exactly
 from tests.support.programs import succeeded
 
 
-def lowered(term: Expr, **settings: object) -> Expr:
-    return succeeded(batch(operands="bulk", **settings)(term)).term  # type: ignore[arg-type]
+def lowered(term: Expr, **settings: Any) -> Expr:
+    return succeeded(batch(operands="bulk", **settings)(term)).term
 
 
 AWKWARD = [(1, 33, 33, 33), (5, 17, 65, 31), (3, 65, 9, 97), (2, 97, 97, 97), (3, 127, 49, 5), (7, 31, 1, 33)]
@@ -110,25 +108,12 @@ def test_only_the_last_terms_of_a_sum_are_under_conditions(n: int) -> None:
     assert "#pragma unroll 1\n" in source[:start].rsplit("for (", 1)[0][-30:]
 
 
-def run(made: Kernel, term: Expr) -> Emulation:
-    inputs = random_inputs(inputs_of(term), 3, exact=True)
-    expected = call(term, *inputs)
-    result = np.zeros_like(expected)
-    arrays = {"output": result, **dict(zip([v.name for v in made.function.inputs], inputs, strict=True))}
-    order = [v.name for v in (*made.function.outputs, *made.function.inputs)]
-    given = [Buffer(name, arrays[name], initialised=name != "output") for name in order]
-    grid = (len(result), 1, 1)
-    found = emulate(made.source, made.name, grid, made.launch.block, given, made.launch.shared_bytes)
-    assert np.array_equal(result, expected)
-    return found
-
-
 def wavefronts(n: int, order: Order | None, monkeypatch: pytest.MonkeyPatch) -> int:
     """What all loads and stores of shared memory take, in the order that is chosen or in a given one."""
     if order is not None:
         monkeypatch.setattr(Matrices, "best_order", lambda *_: order)
     term = products(2, n, n, n)
-    found = run(generate(lowered(term, rows=32), "f"), term)
+    found = emulated_exactly(term, generate(lowered(term, rows=32), "f"))
     monkeypatch.undo()
     return sum(c.wavefronts for c in found.conflicts.values())
 
@@ -193,8 +178,8 @@ def test_auto_lets_the_copying_unit_bring_what_it_brings_faster() -> None:
         ({"vector": 2}, "`vector` changes nothing"),
     ],
 )
-def test_what_changes_nothing_is_refused(settings: dict[str, object], said: str) -> None:
-    result = batch(operands="bulk", **settings)(products(9, 33, 33, 33))  # type: ignore[arg-type]
+def test_what_changes_nothing_is_refused(settings: dict[str, Any], said: str) -> None:
+    result = batch(operands="bulk", **settings)(products(9, 33, 33, 33))
     assert isinstance(result, Failure) and said in str(result.error("batch"))
 
 

@@ -6,10 +6,13 @@ from functools import cache
 
 import numpy as np
 
+from codegen.emulation.emulator import Buffer, Emulation, emulate
 from codegen.execute import execute
 from codegen.ir import imperative as i
 from codegen.ir.kernel import Kernel
+from codegen.ir.tensor_maps import TensorBuffer
 from codegen.pipeline import generate
+from rise.check.specialise import inputs_of
 from rise.expr import Expr
 from rise.interpret import call, random_inputs
 from rise.types import Array
@@ -21,6 +24,24 @@ from tests.support.programs import program, succeeded
 def kernel(text: str) -> Kernel:
     """The kernel of a low-level program."""
     return generate(program(text), "f")
+
+
+def emulated_exactly(term: Expr, made: Kernel, seed: int = 0) -> Emulation:
+    """Runs a kernel, whose result has to be exact."""
+    inputs = random_inputs(inputs_of(term), seed=7, exact=True)
+    expected = call(term, *inputs)
+    arrays = dict(zip([v.name for v in made.function.inputs], inputs, strict=True))
+    arrays["output"] = np.zeros_like(expected)
+    order = [v.name for v in (*made.function.outputs, *made.function.inputs)]
+    arguments = [Buffer(name, arrays[name], initialised=name != "output") for name in order]
+    maps = [TensorBuffer(m.name, arrays[m.buffer], m.map.at({})) for m in made.function.maps]
+    x, y, z = (int(str(extent)) for extent in made.launch.grid)
+    found = emulate(
+        made.source, made.name, (x, y, z), made.launch.block, [*arguments, *maps], made.launch.shared_bytes,
+        seed=seed,
+    )  # fmt: skip
+    assert np.array_equal(arrays["output"], expected)
+    return found
 
 
 def lowered(text: str, prelude: bool = False) -> Expr:
