@@ -9,10 +9,24 @@ from rewrites.result import Success
 from rise.expr import Expr, Lambda
 from rise.instructions import Family
 from strategies.batches.fragments import COLUMNS, ROWS
-from strategies.batches.sizes import BLOCKS, BULK, DIRECT, ELEMENTS, MANY, RUNS, TALL, THREADS, Plan, Sizes
+from strategies.batches.sizes import (
+    BLOCKS,
+    BULK,
+    DIRECT,
+    ELEMENTS,
+    MANY,
+    RUNS,
+    TALL,
+    THREADS,
+    WARPS,
+    Plan,
+    Sizes,
+)
 from strategies.core import try_
 from strategies.search.choice import Choice, Search
 from strategies.search.space import Point
+
+WORKERS = {THREADS: "threads", WARPS: "a warp each", BLOCKS: "all of its warps"}
 
 
 def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice, Success] | None:
@@ -37,8 +51,10 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
     if point is None or result is None:
         return None
     many = "products" if sizes.batch == MANY else f"{sizes.batch} products"
-    count = dict(point.parameters).get("count", plan.count)
-    reason = f"{count} of a batch of {many} for each block, multiplied by {plan.by}"
+    given = dict(point.parameters)
+    taken = sizes.in_bulk() if given.get("operands") == BULK else plan
+    count = given.get("count", taken.count)
+    reason = f"{count} of a batch of {many} for each block, multiplied by {WORKERS[taken.by]}"
     return Choice(point, reason), result
 
 

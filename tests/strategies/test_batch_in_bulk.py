@@ -170,6 +170,16 @@ def test_auto_lets_the_copying_unit_bring_what_it_brings_faster() -> None:
             assert (dict(found[0].point.parameters).get("operands") == "bulk") == expected, n
 
 
+def test_the_reason_is_that_of_the_plan_that_is_taken() -> None:
+    """Without the copying unit, a block has several of these matrices, and each is multiplied by one warp."""
+    for target, reason in (
+        ("sm_90a", "1 of a batch of 1009 products for each block, multiplied by all of its warps"),
+        ("sm_80", "4 of a batch of 1009 products for each block, multiplied by a warp each"),
+    ):
+        found = batched(Search(for_target(target), target), products(1009, 31, 31, 31))
+        assert found is not None and found[0].reason == reason
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
