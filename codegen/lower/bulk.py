@@ -67,13 +67,10 @@ def _resolved(
     inside = facts
     for name, size in extents.items():
         inside = inside.with_range(name, 0, size)
-    path = tuple(map(variable, extents))
+    path = tuple(constant(0) if n == constant(1) else variable(name) for name, n in extents.items())
     value, target = r.read(command.value, path, inside), r.write(command.target, path, inside)
     shared, array = (target, value) if isinstance(command, i.BulkCopy) else (value, target)
-    alone: dict[Atom, Nat] = {
-        NatVariable(n): constant(0) for n, size in extents.items() if size == constant(1)
-    }
-    in_order = flatten(path, sizes).substitute(alone)
+    in_order = flatten(path, sizes)
     if not (
         isinstance(shared, i.Access)
         and isinstance(array, i.Access)
@@ -82,10 +79,10 @@ def _resolved(
         and not swizzle(r.shared[shared.buffer])
         and array.buffer not in r.shared
         and not r.scalars.write_guards
-        and simplify(r.linear(shared).substitute(alone) - in_order, inside) == constant(0)
+        and simplify(r.linear(shared) - in_order, inside) == constant(0)
     ):
         raise refused
-    start = simplify(r.linear(array).substitute(alone) - in_order, inside)
+    start = simplify(r.linear(array) - in_order, inside)
     if not start.variables.isdisjoint(extents):
         raise refused
     places = tuple(extents.items())

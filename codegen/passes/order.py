@@ -19,7 +19,7 @@ from codegen.passes.elect_bulk_stores import elect_bulk_stores
 from codegen.passes.floats_of_indices import floats_of_indices
 from codegen.passes.fuse_fragment_loops import fuse_fragment_loops
 from codegen.passes.grouped_reads import grouped_reads
-from codegen.passes.hoist_reads import hoist_reads
+from codegen.passes.hoist_reads import hoist_reads, hoist_run_starts
 from codegen.passes.index_scalars import index_scalars
 from codegen.passes.interior import interior
 from codegen.passes.legality import check, check_accumulators
@@ -156,11 +156,17 @@ STRUCTURE = (
         checks=True,
     ),
     Pass(
+        "run starts",
+        "The index of a run's first element, if it is data, is read before the run's buffer exists.",
+        _function(hoist_run_starts),
+    ),
+    Pass(
         "place shared",
         "Buffers in shared memory get offsets; buffers with disjoint live ranges may share bytes.",
         place_shared,
         {
             "launch": "each warp has its own copy of some buffers",
+            "run starts": "the offset of a run from a 16-byte boundary may depend on data",
             "wgmma sync": "where an operand's scope ends, its products have been waited for",
         },
     ),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from codegen.ir import imperative as i
-from codegen.passes.hoist_reads import hoist_reads
+from codegen.passes.hoist_reads import hoist_reads, hoist_run_starts
 from rise.nat import Nat, constant, nat, variable
 from rise.types import F32, I32, Array, Index, Space
 from tests.support.kernels import agrees, kernel
@@ -81,3 +81,38 @@ def test_a_kernel_computes_the_same() -> None:
     made = kernel(text)
     assert made.source.index("is_[") < made.source.index("for (")
     assert agrees(made, program(text))
+
+
+# --- the starts of runs -----------------------------------------------------------------------------------
+
+
+def copied(around: Callable[[i.Command], i.Command]) -> i.New:
+    """new run. new index. index := is[1] ; copy the run from element index on"""
+    row = Array(constant(2), F32)
+    run = i.Tile("run", constant(0), constant(0), True, row, (), (("d", constant(2)),))
+    first = i.Access("xs", (variable("index"),), F32)
+    copy = i.BulkCopy(run, first, i.Access("full", (), I32), corner=(variable("index"),))
+    index = i.Access("index", (), INDEX)
+    read_first = i.sequence(i.Assign(index, i.Access("is", (constant(1),), INDEX)), copy)
+    return i.New(Space.SHARED, "run", row, around(i.New(Space.LOCAL, "index", INDEX, read_first)))
+
+
+def moved(body: i.Command) -> i.Command:
+    return hoist_run_starts(i.Function("f", (OUTPUT,), INPUTS, body)).body
+
+
+def test_the_start_of_a_run_is_read_before_its_buffer_exists() -> None:
+    found = moved(copied(i.Elected))
+    assert isinstance(found, i.New) and found.name == "index"
+    assert isinstance(found.body, i.Sequence) and isinstance(found.body.commands[1], i.New)
+    assert [c.name for c in i.commands(found.body) if isinstance(c, i.New)] == ["run"]
+
+
+@pytest.mark.parametrize(
+    "around", [loop, lambda read: i.When(variable("k"), nat(2), read)], ids=["in a loop", "under a condition"]
+)
+def test_it_stays_where_the_run_may_start_elsewhere_or_nowhere(
+    around: Callable[[i.Command], i.Command],
+) -> None:
+    command = copied(around)
+    assert moved(command) == command

@@ -75,6 +75,41 @@ def test_tuples_of_tuples_in_arrays_of_arrays_are_copied_too() -> None:
     assert np.array_equal(execute(assemble(program(text), "f"), inputs, "emulate"), call(term, *inputs))
 
 
+# --- runs that start where data say -----------------------------------------------------------------------
+
+GATHERED = "mapBlock(0)(fun(t => t |> {rows}))"
+CHOSEN = {
+    "by indices": f"fun((is: 5.Idx[7], xs: 7.3.5.f16) => xs |> gather(is) |> {GATHERED})",
+    "by indices of indices": (
+        f"fun((is: 9.Idx[7], js: 5.Idx[9], xs: 7.3.5.f16) => xs |> gather(is) |> gather(js) |> {GATHERED})"
+    ),
+    "by numbers": (
+        "fun((is: 5.i32, xs: 7.3.5.f16) =>"
+        f" xs |> gather(is |> map(fun(i => natAsIndex(7)(min(max(i, 0), 6))))) |> {GATHERED})"
+    ),
+    "at any element": (
+        "fun((is: 5.Idx[87], xs: 101.f16) =>"
+        f" xs |> slide(15, 1) |> gather(is) |> map(split(5)) |> {GATHERED})"
+    ),
+    "several for a block": (
+        "fun((is: 5.4.Idx[7], xs: 7.3.5.f16) => is |> mapBlock(0)(fun(js => xs |> gather(js)"
+        " |> mapSeq(fun(t => t |> bulkCopy |> mapSeq(mapThreads(0)(fun(x => x + x))))))))"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_data_may_say_where_a_run_starts(name: str) -> None:
+    """All threads read the index, since the offset of the run in shared memory depends on it."""
+    text = CHOSEN[name].format(rows=TWICE)
+    term, kernel = check_expression(text), made(text)
+    assert "bulk_load_run" in kernel.source
+    for seed in range(3):
+        inputs = random_inputs(inputs_of(term), seed, exact=True)
+        found = execute(assemble(program(text), "f"), inputs, "emulate")
+        assert np.array_equal(found, call(term, *inputs))
+
+
 # --- what the emulator notices ----------------------------------------------------------------------------
 
 
@@ -146,9 +181,10 @@ REFUSED = {
         f" |> split(16) |> bulkCopy |> split(16) |> mapWarp(fun(a => {FRAGMENTS})))))",
         "R0745",
     ),
-    "a place that data choose": (
-        "fun((xs: 3.33.f16, js: 5.Idx[3]) => xs |> gather(js) |> mapBlock(0)(fun(t => t |> bulkCopy"
-        " |> mapThreads(0)(fun(x => x)))))",
+    "a place that the kernel computes": (
+        "fun((is: 5.2.Idx[7], xs: 7.13.f16) => is |> mapBlock(0)(fun(is =>"
+        " let js = is |> mapThreads(0)(fun(i => i)) |> toMem(Shared) in"
+        " xs |> gather(js) |> mapSeq(fun(t => t |> bulkCopy |> mapThreads(0)(fun(x => x)))))))",
         "R0745",
     ),
 }

@@ -131,7 +131,8 @@ RISE_BULK(5, RISE_PARAMETERS(int x, int y, int z, int u, int v), "%3, %4, %5, %6
 // Bulk copies of runs: `count` adjacent elements of an array, from element `start` on. A run has the same offset
 // from a 16-byte boundary in shared memory as in global memory, so the copy engine moves whole chunks of 16 bytes.
 // A load copies all chunks that contain elements of the run, and announces their bytes to `bar` without arriving.
-// The thread itself loads what is in the last chunk of an array of `total` elements, if that chunk is incomplete.
+// The thread itself loads what is in the last chunk of an array of `total` elements, if that chunk is incomplete, and
+// fences it.
 // A store leaves the rest of its first and last chunk alone, so the thread itself stores the run's elements there.
 template <class T>
 __device__ __forceinline__ void bulk_load_run(const T* array, T* target, long long start, int count, long long total,
@@ -151,6 +152,7 @@ __device__ __forceinline__ void bulk_load_run(const T* array, T* target, long lo
   }
 #pragma unroll 1
   for (int i = copied - before < 0 ? 0 : copied - before; i < count; i += 1) target[i] = array[start + i];
+  if (copied - before < count) fence_async_shared();  // the next run may be copied to the same place
 }
 template <class T>
 __device__ __forceinline__ void bulk_store_run(T* array, const T* source, long long start, int count) {

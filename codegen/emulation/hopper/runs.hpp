@@ -59,6 +59,7 @@ static inline void bulk_load_run(const Pointer<const T>& array, const Pointer<T>
   }
   for (int64_t i = copied < before ? 0 : copied - before; i < count; i++)
     target[Index(i, line)] = array[Index(start + i, line)];
+  if (copied - before < count) fence_clocks(running_agent());
 }
 
 template <class T>
