@@ -7,25 +7,27 @@ waits. The compiler of CUDA does not know how many blocks keep memory busy, and 
 from __future__ import annotations
 
 from codegen.ir import imperative as i
-from codegen.ir.launch import REGISTERS, Launch
-from codegen.passes.analysis.registers import sums
+from codegen.ir.launch import REGISTERS, WARP, Launch
+from codegen.passes.analysis.registers import operands, sums
 
-OTHERS = 56  # registers of a thread besides those of sums, so that the compiler of CUDA spills none
-GRANULE = 8  # registers that are allocated at once
+OTHERS = 39  # registers of a thread besides those of products, so that the compiler of CUDA spills none
+GRANULE, QUARTERS = 8, 4  # registers that are allocated at once; parts of a multiprocessor, with as many each
 SHARED, OF_BLOCK = 228 * 1024, 1024  # bytes of a multiprocessor, and what a block takes besides its own
 THREADS, BLOCKS = 2048, 32  # of a multiprocessor
-BUSY, LEAST = 64 * 1024, 3  # bytes of shared memory of blocks that keep memory busy; the fewest blocks
+BUSY, LEAST = 100 * 1024, 3  # bytes of shared memory of blocks that keep memory busy; the fewest blocks
 
 
 def resident_blocks(function: i.Function, launch: Launch) -> int:
     """As many blocks as keep memory busy, if there is room; one, if blocks do other work meanwhile."""
     if not _waits_once(function.body):
         return 1
-    registers = -(-(sums(function.body, i.MmaFragment) + OTHERS) // GRANULE) * GRANULE
+    # fragments of operands are loaded while others are multiplied, so about half of them are there at a time
+    used = sums(function.body, i.MmaFragment) + operands(function.body) // 2 + OTHERS
+    registers = -(-used // GRANULE) * GRANULE
     rooms = (
         SHARED // (launch.shared_bytes + OF_BLOCK),
         THREADS // launch.threads,
-        REGISTERS // (registers * launch.threads),
+        QUARTERS * (REGISTERS // QUARTERS // (registers * WARP)) * WARP // launch.threads,
         BLOCKS,
         max(LEAST, BUSY // max(1, launch.shared_bytes)),
     )

@@ -1,4 +1,4 @@
-"""How many registers of a thread the sums of products take."""
+"""How many registers of a thread the sums of products take, and their operands."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from math import prod
 
 from codegen.ir import imperative as i
 from codegen.ir.fragments import registers_of
-from rise.types import Data, Fragment, shape
+from rise.types import Data, Fragment, Scalar, shape
+
+REGISTER = 4  # bytes
 
 
 def sums(body: i.Command, product: type[i.MmaFragment | i.Wgmma]) -> int:
@@ -16,8 +18,22 @@ def sums(body: i.Command, product: type[i.MmaFragment | i.Wgmma]) -> int:
     return sum(_registers(c.type) for c in i.commands(body) if isinstance(c, i.New) and c.name in targets)
 
 
+def operands(body: i.Command) -> int:
+    """The registers of a thread for operands of the products of a warp: of a and of b, the most of each."""
+    found = list(i.commands(body))
+    products = [c for c in found if isinstance(c, i.MmaFragment)]
+    arrays = [c for c in found if isinstance(c, i.New)]
+
+    def most(sides: list[i.Expression]) -> int:
+        names = {side.buffer for side in sides if isinstance(side, i.Access)}
+        return max((_registers(new.type) for new in arrays if new.name in names), default=0)
+
+    return most([product.a for product in products]) + most([product.b for product in products])
+
+
 def _registers(type_: Data) -> int:
     sizes, fragment = shape(type_)
-    if not isinstance(fragment, Fragment):
+    if not isinstance(fragment, Fragment) or not isinstance(fragment.element, Scalar):
         return 0
-    return prod(size.value or 0 for size in sizes) * registers_of(fragment)
+    elements = prod(size.value or 0 for size in sizes) * registers_of(fragment)
+    return elements * fragment.element.bytes // REGISTER
