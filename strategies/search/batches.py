@@ -26,26 +26,37 @@ from strategies.core import try_
 from strategies.search.choice import Choice, Search
 from strategies.search.space import Point
 
+# Measured: for each multiprocessor, how many matrices are few, so that blocks for tiles of each are faster
+# than one for all of it; where rows are whole chunks of 16 bytes, and where other kernels lengthen them.
+FEW_WHOLE, FEW_LENGTHENED, LEAST_LENGTHENED = 4, 1 / 6, {True: 65, False: 97}
+# Measured: how many runs, of an odd number of elements or not, threads bring sooner than the copying unit.
+FEW_RUNS = {True: 2.5, False: 8}
+CHUNK, PAIR = 16, 4  # bytes
+HALVES = ("f16", "bf16")
+
 WORKERS = {THREADS: "threads", WARPS: "a warp each", BLOCKS: "all of its warps"}
 
 
 def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice, Success] | None:
     """The kernel of a closed program that is a batch of small products; None where it is none.
 
-    single: also of a batch of one, for which tiles of a matrix are better where there are some
+    single: also of few matrices, for which tiles of each are better where there are some
     """
     body = program
     while isinstance(body, Lambda):
         body = body.body
     found = try_(POINTWISE_EACH)(body)
     sizes = Sizes.of(found.term) if isinstance(found, Success) else None
-    if sizes is None or (sizes.batch == 1 and not single) or not sizes.are_small:
+    if sizes is None or not sizes.are_small:
         return None
     plan = sizes.plan()
+    if not single and sizes.batch <= few(search, sizes, plan):
+        return None
     if plan.by != THREADS and Family.MMA not in search.gpu.sustained:
         return None
     in_bulk = sizes.suit_bulk and Family.WGMMA in search.gpu.sustained
-    points = (*(copied_in_bulk(sizes) if in_bulk else ()), *alternatives(plan))
+    bulk, others = tuple(copied_in_bulk(sizes)) if in_bulk else (), tuple(alternatives(plan))
+    points = (*others, *bulk) if are_few_runs(search, sizes) else (*bulk, *others)
     tried = ((point, search.attempt(point, program)) for point in points)
     point, result = next(((p, r) for p, r in tried if isinstance(r, Success)), (None, None))
     if point is None or result is None:
@@ -58,11 +69,34 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
     return Choice(point, reason), result
 
 
+def few(search: Search, sizes: Sizes, plan: Plan) -> float:
+    """How many matrices are so few that blocks for tiles of each are faster than one for all of it."""
+    if plan.by != BLOCKS:
+        return 1
+    if are_chunks(sizes):
+        return FEW_WHOLE * search.gpu.multiprocessors
+    long = max(sizes.rows, sizes.columns) >= LEAST_LENGTHENED[are_odd(sizes)]
+    return FEW_LENGTHENED * search.gpu.multiprocessors if long and sizes.operand in HALVES else 1
+
+
+def are_few_runs(search: Search, sizes: Sizes) -> bool:
+    """Whether threads bring matrices sooner, since few waves of blocks hide little of the latency."""
+    return not are_chunks(sizes) and sizes.batch <= FEW_RUNS[are_odd(sizes)] * search.gpu.multiprocessors
+
+
+def are_chunks(sizes: Sizes) -> bool:
+    return all(row % CHUNK == 0 for row in sizes.row_bytes)
+
+
+def are_odd(sizes: Sizes) -> bool:
+    return any(row % PAIR for row in sizes.row_bytes)
+
+
 def copied_in_bulk(sizes: Sizes) -> Iterator[Point]:
     """The plan for matrices that the copying unit brings, then one with fewer registers for each warp."""
     yield Point.of("batch", {"operands": BULK})
     plan, half = sizes.in_bulk(), -(-sizes.columns // (2 * COLUMNS)) * COLUMNS
-    rows = next(part for part in TALL if (part, half) != (plan.rows, plan.columns))
+    rows = next(part for part in (2 * TALL[-1], *TALL) if (part, half) != (plan.rows, plan.columns))
     yield Point.of("batch", {"operands": BULK, "rows": rows, "columns": half})
 
 

@@ -73,6 +73,21 @@ def test_a_matrix_beside_the_product_is_copied_with_the_operands() -> None:
     assert generate(low, "f").source.count("bulk_load_run") == 3
 
 
+@pytest.mark.parametrize("sizes", [(35, 37, 41), (97, 31, 45)])
+def test_matrices_that_indices_choose_are_copied_so_too(sizes: tuple[int, int, int]) -> None:
+    """An odd matrix starts anywhere in a chunk, and where is known when the kernel has read its index."""
+    m, n, k = sizes
+    text = (
+        f"def f(As: 4.{m}.{k}.f16, Bs: 3.{k}.{n}.f16, is: 5.Idx[4], js: 5.Idx[3]) ="
+        " zip(As |> gather(is))(Bs |> gather(js)) |> map((A, B) => A |> map(row => transpose(B) |> map(col =>"
+        " zip(row)(col) |> map((x, y) => f32(x) * f32(y)) |> reduce(+, 0))))"
+    )
+    term = program(text)
+    low = lowered(term)
+    assert exact(term, low)
+    assert generate(low, "f").source.count("bulk_load_run") == 2
+
+
 # --- the kernels ------------------------------------------------------------------------------------------
 
 
@@ -89,10 +104,11 @@ def test_no_thread_moves_operands_or_results_of_global_memory(n: int) -> None:
     assert body.count("__syncthreads") == 3 and body.count("barrier_wait(") == 1
 
 
-@pytest.mark.parametrize(("n", "blocks"), [(33, 10), (49, 6), (97, 3), (127, 2)])
+@pytest.mark.parametrize(("n", "blocks"), [(33, 12), (49, 8), (65, 5), (79, 4), (97, 3), (127, 2)])
 def test_registers_are_left_for_as_many_blocks_as_keep_memory_busy(n: int, blocks: int) -> None:
+    """Each quarter of a multiprocessor has a quarter of the registers, and whole warps."""
     made = kernel(n)
-    assert made.launch.resident >= blocks
+    assert made.launch.resident == blocks
     bound = f"__launch_bounds__({made.launch.threads}, {made.launch.resident})"
     assert bound in made.source
     assert made.launch.resident * (made.launch.shared_bytes + 1024) <= 228 * 1024
@@ -168,6 +184,39 @@ def test_auto_lets_the_copying_unit_bring_what_it_brings_faster() -> None:
             found = batched(search, products(1009, n, n, n))
             assert found is not None
             assert (dict(found[0].point.parameters).get("operands") == "bulk") == expected, n
+
+
+@pytest.mark.parametrize(
+    ("n", "tiles_up_to", "threads_up_to"),
+    [
+        (64, 528, 528),
+        (128, 528, 528),
+        (50, 1, 1056),
+        (65, 22, 330),
+        (76, 1, 1056),
+        (97, 22, 330),
+        (100, 22, 1056),
+    ],
+)
+def test_few_matrices_are_tiles_or_come_by_threads(n: int, tiles_up_to: int, threads_up_to: int) -> None:
+    """A block for each of ten matrices would leave most multiprocessors idle."""
+    search = Search(for_target("sm_90a"), "sm_90a")
+
+    def operands(count: int) -> str | None:
+        found = batched(search, products(count, n, n, n))
+        return None if found is None else dict(found[0].point.parameters).get("operands", "by threads")
+
+    assert operands(tiles_up_to) is None
+    assert operands(tiles_up_to + 1) == ("by threads" if tiles_up_to < threads_up_to else "bulk")
+    assert operands(threads_up_to) in (None, "by threads")
+    assert operands(threads_up_to + 1) == "bulk"
+
+
+def test_few_matrices_of_which_tiles_cannot_be_made_are_a_batch() -> None:
+    """Rows that other kernels would have to lengthen, and a number of matrices that only launches know."""
+    search = Search(for_target("sm_90a"), "sm_90a")
+    assert batched(search, products(7, 97, 97, 97), single=True) is not None
+    assert batched(search, products(7, 97, 97, 97, "f32", body="rounded to tf32")) is not None
 
 
 def test_the_reason_is_that_of_the_plan_that_is_taken() -> None:
