@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import gcd
 
 from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Success
 from rise.expr import Expr, Lambda
 from rise.instructions import Family
-from strategies.batches.fragments import COLUMNS, ROWS
+from rise.types import SCALARS
+from strategies.batches.fragments import COLUMNS, FRAGMENTS, ROWS
 from strategies.batches.sizes import (
     BLOCKS,
     BULK,
@@ -27,12 +29,16 @@ from strategies.search.choice import Choice, Search
 from strategies.search.space import Point
 
 # Measured: for each multiprocessor, how many matrices are few, so that blocks for tiles of each are faster
-# than one for all of it; where rows are whole chunks of 16 bytes, and where other kernels lengthen them.
-FEW_WHOLE, FEW_LENGTHENED, LEAST_LENGTHENED = 4, 1 / 6, {True: 65, False: 97}
+# than one for all of it; where rows are whole chunks of 16 bytes, and where they are not.
+FEW_WHOLE, FEW_TILES = 4, 1 / 3
 # Measured: how many runs, of an odd number of elements or not, threads bring sooner than the copying unit.
 FEW_RUNS = {True: 2.5, False: 8}
-CHUNK, PAIR = 16, 4  # bytes
-HALVES = ("f16", "bf16")
+CHUNK, WIDEST, PAIR = (
+    16,
+    8,
+    4,
+)  # bytes: of whole rows; of a copy of others at most; of an asynchronous one at least
+TILE, STEP = 32, 64  # rows and columns of a tile; terms of its sums at a time
 
 WORKERS = {THREADS: "threads", WARPS: "a warp each", BLOCKS: "all of its warps"}
 
@@ -56,40 +62,68 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
         return None
     in_bulk = sizes.suit_bulk and Family.WGMMA in search.gpu.sustained
     bulk, others = tuple(copied_in_bulk(sizes)) if in_bulk else (), tuple(alternatives(plan))
-    points = (*others, *bulk) if are_few_runs(search, sizes) else (*bulk, *others)
+    tiles = tuple(tiles_of_each(sizes)) if are_few_rows(search, sizes, plan) else ()
+    points = (*tiles, *others, *bulk) if are_few_runs(search, sizes) else (*bulk, *others)
     tried = ((point, search.attempt(point, program)) for point in points)
     point, result = next(((p, r) for p, r in tried if isinstance(r, Success)), (None, None))
-    if point is None or result is None:
-        return None
+    return None if point is None or result is None else (Choice(point, _reason(point, sizes, plan)), result)
+
+
+def _reason(point: Point, sizes: Sizes, plan: Plan) -> str:
     many = "products" if sizes.batch == MANY else f"{sizes.batch} products"
+    if point.strategy != "batch":
+        return f"tiles of each matrix, since a batch of {many} is small"
     given = dict(point.parameters)
     taken = sizes.in_bulk() if given.get("operands") == BULK else plan
     count = given.get("count", taken.count)
-    reason = f"{count} of a batch of {many} for each block, multiplied by {WORKERS[taken.by]}"
-    return Choice(point, reason), result
+    return f"{count} of a batch of {many} for each block, multiplied by {WORKERS[taken.by]}"
 
 
 def few(search: Search, sizes: Sizes, plan: Plan) -> float:
-    """How many matrices are so few that blocks for tiles of each are faster than one for all of it."""
+    """How many matrices are so few that the tiles that the cost model chooses for each are faster."""
     if plan.by != BLOCKS:
         return 1
-    if are_chunks(sizes):
-        return FEW_WHOLE * search.gpu.multiprocessors
-    long = max(sizes.rows, sizes.columns) >= LEAST_LENGTHENED[are_odd(sizes)]
-    return FEW_LENGTHENED * search.gpu.multiprocessors if long and sizes.operand in HALVES else 1
+    return FEW_WHOLE * search.gpu.multiprocessors if are_chunks(sizes) else 0
+
+
+def are_few_rows(search: Search, sizes: Sizes, plan: Plan) -> bool:
+    """Whether tiles whose rows threads bring are faster. Other copies would need longer rows first."""
+    return (
+        plan.by == BLOCKS and not are_chunks(sizes) and sizes.batch <= FEW_TILES * search.gpu.multiprocessors
+    )
 
 
 def are_few_runs(search: Search, sizes: Sizes) -> bool:
     """Whether threads bring matrices sooner, since few waves of blocks hide little of the latency."""
-    return not are_chunks(sizes) and sizes.batch <= FEW_RUNS[are_odd(sizes)] * search.gpu.multiprocessors
+    most = FEW_RUNS[copied_at_once(sizes) < PAIR] * search.gpu.multiprocessors
+    return not are_chunks(sizes) and sizes.batch <= most
 
 
 def are_chunks(sizes: Sizes) -> bool:
-    return all(row % CHUNK == 0 for row in sizes.row_bytes)
+    return copied_at_once(sizes, CHUNK) == CHUNK
 
 
-def are_odd(sizes: Sizes) -> bool:
-    return any(row % PAIR for row in sizes.row_bytes)
+def copied_at_once(sizes: Sizes, most: int = WIDEST) -> int:
+    """The bytes of a row that one instruction may copy: a power of two of which all rows are multiples."""
+    return gcd(most, *sizes.row_bytes)
+
+
+def tiles_of_each(sizes: Sizes) -> Iterator[Point]:
+    """Small tiles that warps multiply; several steps ahead, unless a step takes a thread many registers."""
+    width, asynchronous = copied_at_once(sizes), copied_at_once(sizes) >= PAIR
+    # of steps of half the length fewer terms may be zeros
+    whole, halves = (-(-sizes.depth // step) * step for step in (STEP, STEP // 2))
+    half = 4 * halves <= 3 * whole
+    settings = {
+        "block": (TILE, TILE, STEP // 2 if half else STEP),
+        "warp": (TILE // 2, TILE // 2),
+        "fragment": FRAGMENTS[sizes.operand],
+        "stages": 3 if asynchronous or half else 2,
+        "epilogue": DIRECT,
+        "vector": width // SCALARS[sizes.operand].bytes,
+        "cp_async": asynchronous,
+    }
+    yield Point.of("tensor_core", settings)
 
 
 def copied_in_bulk(sizes: Sizes) -> Iterator[Point]:

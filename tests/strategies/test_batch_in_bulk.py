@@ -188,35 +188,44 @@ def test_auto_lets_the_copying_unit_bring_what_it_brings_faster() -> None:
 
 @pytest.mark.parametrize(
     ("n", "tiles_up_to", "threads_up_to"),
-    [
-        (64, 528, 528),
-        (128, 528, 528),
-        (50, 1, 1056),
-        (65, 22, 330),
-        (76, 1, 1056),
-        (97, 22, 330),
-        (100, 22, 1056),
-    ],
+    [(64, 528, 528), (128, 528, 528), (50, 44, 1056), (65, 44, 330), (76, 44, 1056), (97, 44, 330)],
 )
 def test_few_matrices_are_tiles_or_come_by_threads(n: int, tiles_up_to: int, threads_up_to: int) -> None:
     """A block for each of ten matrices would leave most multiprocessors idle."""
     search = Search(for_target("sm_90a"), "sm_90a")
 
-    def operands(count: int) -> str | None:
+    def taken(count: int) -> str:
+        """Tiles are the cost model's where rows are whole chunks of 16 bytes."""
         found = batched(search, products(count, n, n, n))
-        return None if found is None else dict(found[0].point.parameters).get("operands", "by threads")
+        if found is None or found[0].point.strategy == "tensor_core":
+            assert (found is None) == (n % 8 == 0)
+            return "tiles"
+        return str(dict(found[0].point.parameters).get("operands", "by threads"))
 
-    assert operands(tiles_up_to) is None
-    assert operands(tiles_up_to + 1) == ("by threads" if tiles_up_to < threads_up_to else "bulk")
-    assert operands(threads_up_to) in (None, "by threads")
-    assert operands(threads_up_to + 1) == "bulk"
+    assert taken(tiles_up_to) == "tiles"
+    assert taken(tiles_up_to + 1) == ("by threads" if tiles_up_to < threads_up_to else "bulk")
+    assert taken(threads_up_to) == ("by threads" if tiles_up_to < threads_up_to else "tiles")
+    assert taken(threads_up_to + 1) == "bulk"
 
 
-def test_few_matrices_of_which_tiles_cannot_be_made_are_a_batch() -> None:
-    """Rows that other kernels would have to lengthen, and a number of matrices that only launches know."""
-    search = Search(for_target("sm_90a"), "sm_90a")
-    assert batched(search, products(7, 97, 97, 97), single=True) is not None
-    assert batched(search, products(7, 97, 97, 97, "f32", body="rounded to tf32")) is not None
+@pytest.mark.parametrize(
+    ("type_", "n", "expected"),
+    [
+        ("f16", 97, {"vector": 1, "cp_async": False, "block": (32, 32, 64), "stages": 2}),
+        ("f16", 65, {"vector": 1, "cp_async": False, "block": (32, 32, 32), "stages": 3}),
+        ("bf16", 50, {"vector": 2, "cp_async": True, "block": (32, 32, 64), "stages": 3}),
+        ("bf16", 100, {"vector": 4, "cp_async": True, "block": (32, 32, 64), "stages": 3}),
+        ("f32", 51, {"vector": 1, "cp_async": True, "block": (32, 32, 64), "stages": 3}),
+    ],
+)
+def test_tiles_of_few_matrices_are_copied_as_wide_as_rows_allow(
+    type_: str, n: int, expected: dict[str, object]
+) -> None:
+    term = products(3, n, n, n, type_, body="rounded to tf32" if type_ == "f32" else "plain")
+    found = batched(Search(for_target("sm_90a"), "sm_90a"), term)
+    assert found is not None
+    assert expected.items() <= dict(found[0].point.parameters).items()
+    assert exact(term, found[1].term)
 
 
 def test_the_reason_is_that_of_the_plan_that_is_taken() -> None:
