@@ -7,7 +7,7 @@ a kernel leads to the map that it executes, and not to all of the program that s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from rise.expr import Apply, Expr, Lambda, Primitive, children, map_children, spine, subterms
 from rise.frozen import changed
@@ -73,15 +73,14 @@ def part_of(term: Expr, path: Path) -> Expr:
 
 def with_origin(new: Expr, old: Expr, origin: Origin) -> Expr:
     """What a computed rule made of a term, with an origin for those of its nodes that have no place."""
-    kept = set(map(id, subterms(old)))
+    return _placed(new, set(map(id, subterms(old))), origin)
 
-    def go(part: Expr) -> Expr:
-        if id(part) in kept:
-            return part
-        part = map_children(part, go)
-        return changed(part, origin=origin) if place(part.origin) is None else part
 
-    return go(new)
+def _placed(part: Expr, kept: Set[int], origin: Origin) -> Expr:
+    if id(part) in kept:
+        return part
+    part = map_children(part, lambda child: _placed(child, kept, origin))
+    return changed(part, origin=origin) if place(part.origin) is None else part
 
 
 def _calls(term: Expr, path: Path) -> Iterator[tuple[Path, Expr]]:

@@ -408,17 +408,15 @@ def leaves(term: Expr, indices: Iterable[Identifier]) -> list[Expr]:
     """
     found: dict[Expr, None] = {}
     wanted = {index.name for index in indices}
-
-    def go(part: Expr) -> None:
+    rest = [term]
+    while rest:
+        part = rest.pop()
         if part.free.isdisjoint(wanted):
-            return
+            continue
         if isinstance(part.type, Scalar | Index) and (is_view(part) or _is_converted_number(part)):
             found.setdefault(part)
-            return
-        for child in _children(part):
-            go(child)
-
-    go(term)
+            continue
+        rest += reversed([*_children(part)])
     return list(found)
 
 

@@ -409,35 +409,36 @@ def map_types(
     `on_binder` may rename what a dependent function binds, before its body is rebuilt.
     """
 
-    def go(e: Expr) -> Expr:
-        match e:
-            case Apply():
-                return map_children(e, go)
-            case Identifier(name, type_):
-                type_ = on_type(type_)
-                return e if type_ is e.type else Identifier(name, type_, e.origin)
-            case Lambda(parameter, body):
-                new, type_ = go(body), on_type(parameter.type)
-                if type_ is parameter.type:
-                    return with_children(e, (new,))
-                return Lambda(Identifier(parameter.name, type_, parameter.origin), new, e.origin)
-            case Literal(value, type_):
-                type_ = on_type(type_)
-                return e if type_ is e.type else Literal(value, type_, e.origin)
-            case Primitive(declaration, given):
-                arguments = tuple(map(on_argument, given))
-                return e if all(map(is_, arguments, given)) else Primitive(declaration, arguments, e.origin)
-            case Reference(definition, given):
-                return Reference(definition, tuple(on_argument(a) for a in given), e.origin)
-            case DependentApply(function, argument):
-                return DependentApply(go(function), on_argument(argument), e.origin)
-            case DependentLambda():
-                bound = on_binder(e)
-                return with_children(bound, (go(bound.body),))
-            case _:
-                return map_children(e, go)
+    def below(part: Expr) -> Expr:
+        return map_types(part, on_type, on_argument, on_binder)
 
-    return go(expr)
+    match expr:
+        case Apply():
+            return map_children(expr, below)
+        case Identifier(name, type_):
+            type_ = on_type(type_)
+            return expr if type_ is expr.type else Identifier(name, type_, expr.origin)
+        case Lambda(parameter, body):
+            new, type_ = below(body), on_type(parameter.type)
+            if type_ is parameter.type:
+                return with_children(expr, (new,))
+            return Lambda(Identifier(parameter.name, type_, parameter.origin), new, expr.origin)
+        case Literal(value, type_):
+            type_ = on_type(type_)
+            return expr if type_ is expr.type else Literal(value, type_, expr.origin)
+        case Primitive(declaration, given):
+            arguments = tuple(map(on_argument, given))
+            same = all(map(is_, arguments, given))
+            return expr if same else Primitive(declaration, arguments, expr.origin)
+        case Reference(definition, given):
+            return Reference(definition, tuple(on_argument(a) for a in given), expr.origin)
+        case DependentApply(function, argument):
+            return DependentApply(below(function), on_argument(argument), expr.origin)
+        case DependentLambda():
+            bound = on_binder(expr)
+            return with_children(bound, (below(bound.body),))
+        case _:
+            return map_children(expr, below)
 
 
 def substitute_sizes(expr: Expr, solution: Solution) -> Expr:

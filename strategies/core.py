@@ -296,26 +296,27 @@ def normalize(s: Rewrite, limit: int = 10_000) -> Strategy:
     s = strategy(s)
 
     def run(term: Expr) -> Result:
-        settled: dict[int, Expr] = {}
-
-        def first(part: Expr) -> Success | None:
-            if id(part) in settled:
-                return None
-            result = s.attempt(part)
-            if result is not None:
-                return result
-            for index, child in enumerate(children(part)):
-                below = first(child)
-                if below is not None and _for_all_sizes(part, child, below) is below:
-                    return _lifted(part, index, below)
-            settled[id(part)] = part  # kept alive, so that its id stays its own
-            return None
-
+        first = partial(_first_unsettled, s, {})
         nothing = Failure("normalize", term, "nothing applies")
         rule = FunctionStrategy("first", lambda part: first(part) or nothing, quiet=first)
         return repeat(rule, limit)(term)
 
     return FunctionStrategy("normalize", run)
+
+
+def _first_unsettled(s: Strategy, settled: dict[int, Expr], part: Expr) -> Success | None:
+    """The first place, top down, where s applies; what is searched in vain is added to the settled parts."""
+    if id(part) in settled:
+        return None
+    result = s.attempt(part)
+    if result is not None:
+        return result
+    for index, child in enumerate(children(part)):
+        below = _first_unsettled(s, settled, child)
+        if below is not None and _for_all_sizes(part, child, below) is below:
+            return _lifted(part, index, below)
+    settled[id(part)] = part  # kept alive, so that its id stays its own
+    return None
 
 
 @prints_as_call

@@ -26,13 +26,16 @@ def nth_operand(position: int, s: Rewrite) -> Strategy:
     def run(term: Expr) -> Result:
         applied = call(term)
         above = len(applied[2]) - 1 - position if applied is not None else 0
-
-        def down(part: Expr, left: int) -> Result:
-            return at_child(1, s, part) if left == 0 else at_child(0, lambda f: down(f, left - 1), part)
-
-        return down(term, above)
+        return _at_argument_below(above, s, term)
 
     return FunctionStrategy("nth_operand", run)
+
+
+def _at_argument_below(above: int, s: Rewrite, term: Expr) -> Result:
+    """s at the argument of the application that is so many functions down."""
+    if above == 0:
+        return at_child(1, s, term)
+    return at_child(0, lambda function: _at_argument_below(above - 1, s, function), term)
 
 
 @prints_as_call

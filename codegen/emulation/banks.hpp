@@ -87,7 +87,7 @@ RISE_CODE void finish_all() {
 }
 
 template <class T>
-static T* lasting_pages(size_t count) {
+static inline T* lasting_pages(size_t count) {
   void* memory = mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANON | MAP_NORESERVE, -1, 0);
   return memory == MAP_FAILED ? nullptr : static_cast<T*>(memory);

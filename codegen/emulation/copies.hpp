@@ -108,37 +108,37 @@ RISE_CODE Access part(Access access, int64_t number) {
 }
 
 template <int count, class T>
-static inline void start_copy(const Pointer<T>& target,
-                              const typename std::common_type<Pointer<const T>>::type& source, bool inside,
-                              int line) {
-  constexpr int64_t bytes = count * static_cast<int64_t>(sizeof(T));
-  static_assert(bytes == 4 || bytes == 8 || bytes == 16, "an asynchronous copy moves 4, 8 or 16 bytes");
-  check_vector(target, count, "copy_async", line);
-  check_vector(source, count, "copy_async", line);
-  Access to = target.at(0, machine.current, line), from = source.at(0, machine.current, line);
-  if (!to.memory || !to.memory->shared || !from.memory || from.memory->shared)
-    RISE_FAULT(Undefined, line, "copy_async must copy from global to shared memory");
-  for (int i = 0; i < count; i++) checked_write(part(to, i));
-  mark_under_way(to, bytes, 1);
-  count_vector(to, bytes);
-  Copies& own = copies_of_thread();
-  if (own.count == most_copies)
-    RISE_FAULT(LaunchLimits, line, "more than %d copies of a thread are under way", most_copies);
-  own.queue[own.count++] = {to, from, bytes, own.committed, inside};
-}
+struct Copied {
+  static void start(const Pointer<T>& target, const Pointer<const T>& source, bool inside, int line) {
+    constexpr int64_t bytes = count * static_cast<int64_t>(sizeof(T));
+    static_assert(bytes == 4 || bytes == 8 || bytes == 16, "an asynchronous copy moves 4, 8 or 16 bytes");
+    check_vector(target, count, "copy_async", line);
+    check_vector(source, count, "copy_async", line);
+    Access to = target.at(0, machine.current, line), from = source.at(0, machine.current, line);
+    if (!to.memory || !to.memory->shared || !from.memory || from.memory->shared)
+      RISE_FAULT(Undefined, line, "copy_async must copy from global to shared memory");
+    for (int i = 0; i < count; i++) checked_write(part(to, i));
+    mark_under_way(to, bytes, 1);
+    count_vector(to, bytes);
+    Copies& own = copies_of_thread();
+    if (own.count == most_copies)
+      RISE_FAULT(LaunchLimits, line, "more than %d copies of a thread are under way", most_copies);
+    own.queue[own.count++] = {to, from, bytes, own.committed, inside};
+  }
+};
 
 template <int count, class T>
 static inline void copy_async(const Pointer<T>& target,
                               typename std::common_type<Pointer<const T>>::type source,
                               int line = __builtin_LINE()) {
-  start_copy<count>(target, source, true, line);
+  Copied<count, T>::start(target, source, true, line);
 }
 
 template <int count, class T>
 static inline void copy_async_or_zero(const Pointer<T>& target,
                                       typename std::common_type<Pointer<const T>>::type source, bool inside,
                                       int line = __builtin_LINE()) {
-  start_copy<count>(target, source, inside, line);
+  Copied<count, T>::start(target, source, inside, line);
 }
 
 // Makes the copies started since the last commit a commit group.

@@ -118,7 +118,7 @@ RISE_CODE int first_lane() { return machine.current / lanes_per_warp * lanes_per
 
 // The matrix that the lanes hold together.
 template <class F>
-static void gather(F* const* lanes, Type<F>* matrix, const char* operation, int line) {
+static inline void gather(F* const* lanes, Type<F>* matrix, const char* operation, int line) {
   const Distribution<F>& places = Distribution<F>::get();
   for (int lane = 0; lane < lanes_per_warp; lane++)
     for (int i = 0; i < F::num_elements; i++)
@@ -132,7 +132,7 @@ static void gather(F* const* lanes, Type<F>* matrix, const char* operation, int 
 }
 
 template <class F>
-static void scatter(F* const* lanes, const Type<F>* matrix) {
+static inline void scatter(F* const* lanes, const Type<F>* matrix) {
   const Distribution<F>& places = Distribution<F>::get();
   for (int slot = 0; slot < places.slots; slot++) {
     F& fragment = *lanes[slot / F::num_elements];

@@ -26,7 +26,7 @@ struct KnownFragment : Known {
 };
 
 template <class F, class Number>
-static void gather_known(F* const* lanes, Number* matrix, int line) {
+static inline void gather_known(F* const* lanes, Number* matrix, int line) {
   bool known[F::rows * F::columns] = {};
   for (int lane = 0; lane < lanes_per_warp; lane++)
     for (int r = 0; r < F::num_elements; r++) {
@@ -45,7 +45,7 @@ static void gather_known(F* const* lanes, Number* matrix, int line) {
 }
 
 template <class F>
-static void scatter_known(F* const* lanes, const Type<F>* matrix) {
+static inline void scatter_known(F* const* lanes, const Type<F>* matrix) {
   for (int lane = 0; lane < lanes_per_warp; lane++)
     for (int r = 0; r < F::num_elements; r++) {
       lanes[lane]->x.values[r] = matrix[F::element(lane, r)];

@@ -14,42 +14,44 @@ struct Rows {
 };
 
 template <class T, int count, bool transposed, Fault fault>
-static void perform_matrices(void** operands, int line) {
-  constexpr int chunk = 16 / static_cast<int>(sizeof(T)), run = 4 / static_cast<int>(sizeof(T));
-  static_assert(!transposed || sizeof(T) == 2, "only 16-bit elements can be transposed");
-  static T matrix[count][8][chunk];
-  for (int number = 0; number < count; number++) {
-    uint32_t rows[8];
-    for (int i = 0; i < 8; i++) {
-      int lane = number * 8 + i;
-      const Rows<T, fault>& own = *static_cast<const Rows<T, fault>*>(operands[lane]);
-      Access start = own.row.at(0, first_lane() + lane, line);
-      if (!start.memory || !start.memory->shared)
-        RISE_FAULT(Undefined, line, "load_matrices must load from shared memory into registers");
-      check_alignment(start, 16, "load_matrices");
-      for (int e = 0; e < chunk; e++)
-        __builtin_memcpy(&matrix[number][i][e], checked_read(part(start, e)), sizeof(T));
-      rows[i] = static_cast<uint32_t>(start.byte());
-    }
-    count_conflicts(rows, line);
-  }
-  for (int lane = 0; lane < lanes_per_warp; lane++) {
-    const Rows<T, fault>& own = *static_cast<const Rows<T, fault>*>(operands[lane]);
-    for (int number = 0; number < count; number++)
-      for (int e = 0; e < run; e++) {
-        int row = lane / 4, column = run * (lane % 4) + e;
-        T value = transposed ? matrix[number][column][row] : matrix[number][row][column];
-        own.registers.at(run * number + e, line).write(value);
+struct Matrices {
+  static void load(void** operands, int line) {
+    constexpr int chunk = 16 / static_cast<int>(sizeof(T)), run = 4 / static_cast<int>(sizeof(T));
+    static_assert(!transposed || sizeof(T) == 2, "only 16-bit elements can be transposed");
+    static T matrix[count][8][chunk];
+    for (int number = 0; number < count; number++) {
+      uint32_t rows[8];
+      for (int i = 0; i < 8; i++) {
+        int lane = number * 8 + i;
+        const Rows<T, fault>& own = *static_cast<const Rows<T, fault>*>(operands[lane]);
+        Access start = own.row.at(0, first_lane() + lane, line);
+        if (!start.memory || !start.memory->shared)
+          RISE_FAULT(Undefined, line, "load_matrices must load from shared memory into registers");
+        check_alignment(start, 16, "load_matrices");
+        for (int e = 0; e < chunk; e++)
+          __builtin_memcpy(&matrix[number][i][e], checked_read(part(start, e)), sizeof(T));
+        rows[i] = static_cast<uint32_t>(start.byte());
       }
+      count_conflicts(rows, line);
+    }
+    for (int lane = 0; lane < lanes_per_warp; lane++) {
+      const Rows<T, fault>& own = *static_cast<const Rows<T, fault>*>(operands[lane]);
+      for (int number = 0; number < count; number++)
+        for (int e = 0; e < run; e++) {
+          int row = lane / 4, column = run * (lane % 4) + e;
+          T value = transposed ? matrix[number][column][row] : matrix[number][row][column];
+          own.registers.at(run * number + e, line).write(value);
+        }
+    }
   }
-}
+};
 
 template <int count, bool transposed, class T, Fault fault>
 static inline void load_matrices_of(const LocalPointer<T, fault>& registers, Pointer<T> row,
                                     const char* name, int line) {
   check_whole_warp(name, line);
   Rows<T, fault> own{registers, row};
-  meet(name, line, perform_matrices<T, count, transposed, fault>, &own);
+  meet(name, line, Matrices<T, count, transposed, fault>::load, &own);
 }
 
 template <int count, class T, Fault fault>
@@ -93,7 +95,7 @@ struct Exchange {
 };
 
 template <class T>
-static void perform_exchange(void** operands, int line) {
+static inline void perform_exchange(void** operands, int line) {
   T numbers[lanes_per_warp];
   for (int lane = 0; lane < lanes_per_warp; lane++) {
     const Exchange<T>& own = *static_cast<const Exchange<T>*>(operands[lane]);

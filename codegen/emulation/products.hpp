@@ -30,13 +30,15 @@ RISE_CODE void check_same_variable(int lane, const void* first, const void* othe
   if (expected != found) not_uniform("fragment", lane, line);
 }
 
-// The arguments of a lane to mma_sync.
+// The arguments of a lane to mma_sync, and what the warp does.
 template <class D, class A, class B, class C>
 struct Product {
   D* d;
   A* a;
   B* b;
   C* c;
+
+  static void perform(void** operands, int line);
 };
 
 // Products of 16-bit numbers are exact in float; a sum is rounded to the accumulator type at its end.
@@ -49,7 +51,7 @@ static inline void multiply(const Number* a, const Number* b, Number* sum) {
 }
 
 template <class F, class Number>
-static void gather_numbers(F* const* lanes, Number* numbers, int line) {
+static inline void gather_numbers(F* const* lanes, Number* numbers, int line) {
   if constexpr (is_known<F>) {
     gather_known(lanes, numbers, line);
   } else {
@@ -61,7 +63,7 @@ static void gather_numbers(F* const* lanes, Number* numbers, int line) {
 }
 
 template <class F, class Number>
-static void scatter_numbers(F* const* lanes, const Number* numbers) {
+static inline void scatter_numbers(F* const* lanes, const Number* numbers) {
   Type<F> rounded[F::rows * F::columns];
   for (int element = 0; element < F::rows * F::columns; element++)
     rounded[element] = Type<F>(numbers[element]);
@@ -72,28 +74,27 @@ static void scatter_numbers(F* const* lanes, const Number* numbers) {
 }
 
 template <class D, class A, class B, class C>
-static void perform_product(void** operands, int line) {
-  using Operands = Product<D, A, B, C>;
-  D* d[lanes_per_warp];
-  A* a[lanes_per_warp];
-  B* b[lanes_per_warp];
-  C* c[lanes_per_warp];
-  const Operands& first = *static_cast<const Operands*>(operands[0]);
+void Product<D, A, B, C>::perform(void** operands, int line) {
+  D* all_d[lanes_per_warp];
+  A* all_a[lanes_per_warp];
+  B* all_b[lanes_per_warp];
+  C* all_c[lanes_per_warp];
+  const Product& first = *static_cast<const Product*>(operands[0]);
   for (int lane = 0; lane < lanes_per_warp; lane++) {
-    const Operands& own = *static_cast<const Operands*>(operands[lane]);
-    check_same_variable(lane, first.d, d[lane] = own.d, line);
-    check_same_variable(lane, first.a, a[lane] = own.a, line);
-    check_same_variable(lane, first.b, b[lane] = own.b, line);
-    check_same_variable(lane, first.c, c[lane] = own.c, line);
+    const Product& own = *static_cast<const Product*>(operands[lane]);
+    check_same_variable(lane, first.d, all_d[lane] = own.d, line);
+    check_same_variable(lane, first.a, all_a[lane] = own.a, line);
+    check_same_variable(lane, first.b, all_b[lane] = own.b, line);
+    check_same_variable(lane, first.c, all_c[lane] = own.c, line);
   }
   // sums of integers are exact in 64 bits, and wrap when they are converted to results
   using Number = typename std::conditional<std::is_same<Type<D>, int>::value, int64_t, float>::type;
   Number left[A::rows * A::columns], right[B::rows * B::columns], sum[D::rows * D::columns];
-  gather_numbers(a, left, line);
-  gather_numbers(b, right, line);
-  gather_numbers(c, sum, line);
+  gather_numbers(all_a, left, line);
+  gather_numbers(all_b, right, line);
+  gather_numbers(all_c, sum, line);
   multiply<A::rows, B::columns, A::columns>(left, right, sum);
-  scatter_numbers(d, sum);
+  scatter_numbers(all_d, sum);
 }
 
 // d = a * b + c, by all lanes of a warp.
@@ -101,7 +102,7 @@ template <class D, class A, class B, class C>
 static inline void mma_sync(D& d, const A& a, const B& b, const C& c, int line) {
   check_whole_warp("mma_sync", line);
   Product<D, const A, const B, const C> operands{&d, &a, &b, &c};
-  meet("mma_sync", line, perform_product<D, const A, const B, const C>, &operands);
+  meet("mma_sync", line, operands.perform, &operands);
 }
 
 template <class F>

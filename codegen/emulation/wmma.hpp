@@ -42,7 +42,7 @@ struct Tile {
 };
 
 template <class F, class T>
-static const Tile<F, T>& common_tile(void** operands, F** lanes, const char* operation, int line) {
+static inline const Tile<F, T>& common_tile(void** operands, F** lanes, const char* operation, int line) {
   const Tile<F, T>& first = *static_cast<const Tile<F, T>*>(operands[0]);
   for (int lane = 0; lane < lanes_per_warp; lane++) {
     const Tile<F, T>& tile = *static_cast<const Tile<F, T>*>(operands[lane]);
@@ -53,40 +53,42 @@ static const Tile<F, T>& common_tile(void** operands, F** lanes, const char* ope
   return first;
 }
 
+// The loads and stores of a warp.
 template <class F>
-static void perform_load(void** operands, int line) {
-  using T = Type<F>;
-  F* lanes[lanes_per_warp];
-  const auto& tile = common_tile<F, const T>(operands, lanes, "load_matrix_sync", line);
-  const Distribution<F>& places = Distribution<F>::get();
-  T matrix[places.elements];
-  for (int element = 0; element < places.elements; element++) {
-    Access access = tile.element(element, places.lane_of(element), line);
-    __builtin_memcpy(&matrix[element], checked_read(access), sizeof(T));
+struct Whole {
+  static void load(void** operands, int line) {
+    using T = Type<F>;
+    F* lanes[lanes_per_warp];
+    const auto& tile = common_tile<F, const T>(operands, lanes, "load_matrix_sync", line);
+    const Distribution<F>& places = Distribution<F>::get();
+    T matrix[places.elements];
+    for (int element = 0; element < places.elements; element++) {
+      Access access = tile.element(element, places.lane_of(element), line);
+      __builtin_memcpy(&matrix[element], checked_read(access), sizeof(T));
+    }
+    scatter(lanes, matrix);
   }
-  scatter(lanes, matrix);
-}
+
+  static void store(void** operands, int line) {
+    using T = Type<F>;
+    F* lanes[lanes_per_warp];
+    const auto& tile = common_tile<F, T>(operands, lanes, "store_matrix_sync", line);
+    const Distribution<F>& places = Distribution<F>::get();
+    T matrix[places.elements];
+    gather(lanes, matrix, "store_matrix_sync", line);
+    for (int element = 0; element < places.elements; element++) {
+      Access access = tile.element(element, places.lane_of(element), line);
+      __builtin_memcpy(checked_write(access), &matrix[element], sizeof(T));
+    }
+  }
+};
 
 template <class F>
-static void perform_store(void** operands, int line) {
-  using T = Type<F>;
-  F* lanes[lanes_per_warp];
-  const auto& tile = common_tile<F, T>(operands, lanes, "store_matrix_sync", line);
-  const Distribution<F>& places = Distribution<F>::get();
-  T matrix[places.elements];
-  gather(lanes, matrix, "store_matrix_sync", line);
-  for (int element = 0; element < places.elements; element++) {
-    Access access = tile.element(element, places.lane_of(element), line);
-    __builtin_memcpy(checked_write(access), &matrix[element], sizeof(T));
-  }
-}
-
-template <class F>
-static void load(F& fragment, Pointer<const Type<F>> source, unsigned stride, layout_t layout,
+static inline void load(F& fragment, Pointer<const Type<F>> source, unsigned stride, layout_t layout,
                  int line) {
   check_whole_warp("load_matrix_sync", line);
   Tile<F, const Type<F>> tile{&fragment, source, stride, layout};
-  meet("load_matrix_sync", line, perform_load<F>, &tile);
+  meet("load_matrix_sync", line, Whole<F>::load, &tile);
 }
 
 }  // namespace rise_emulation
@@ -122,7 +124,7 @@ static inline void store_matrix_sync(
   using F = fragment<accumulator, m, n, k, T>;
   rise_emulation::check_whole_warp("store_matrix_sync", line);
   rise_emulation::Tile<F, T> tile{const_cast<F*>(&source), target, stride, layout};
-  rise_emulation::meet("store_matrix_sync", line, rise_emulation::perform_store<F>, &tile);
+  rise_emulation::meet("store_matrix_sync", line, rise_emulation::Whole<F>::store, &tile);
 }
 
 template <int m, int n, int k, class T, class Sum, class Result, class ALayout, class BLayout>

@@ -874,22 +874,23 @@ def rebuild(node: T, kind: type[N], change: Callable[[N], object]) -> T:
 
     The replacement must be legal where the node was; this is not checked.
     """
+    return cast(T, _rebuilt(node, kind, change))
 
-    def go(value: Any) -> Any:  # what may stand where the value was
-        if isinstance(value, kind):
-            return change(value)
-        if isinstance(value, tuple):
-            parts = tuple(map(go, value))
-            return value if same(parts, value) else parts
-        new: dict[str, object] = {}
-        for name in _PARTS[type(value)]:
-            old = getattr(value, name)
-            part = go(old)
-            if part is not old:
-                new[name] = part
-        return changed(value, **new) if new else value
 
-    return cast(T, go(node))
+def _rebuilt(value: Any, kind: type[N], change: Callable[[N], object]) -> Any:
+    """What may stand where the value was."""
+    if isinstance(value, kind):
+        return change(value)
+    if isinstance(value, tuple):
+        parts = tuple([_rebuilt(part, kind, change) for part in value])
+        return value if same(parts, value) else parts
+    new: dict[str, object] = {}
+    for name in _PARTS[type(value)]:
+        old = getattr(value, name)
+        part = _rebuilt(old, kind, change)
+        if part is not old:
+            new[name] = part
+    return changed(value, **new) if new else value
 
 
 def own(command: Command, kind: type[N]) -> Iterator[N]:

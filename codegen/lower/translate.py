@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 
 from codegen.ir import imperative as i
 from codegen.ir.buffers import members
@@ -253,13 +253,14 @@ class Translator:
         self, exprs: tuple[Expr, ...], environment: Environment, then: Callable[..., i.Command]
     ) -> i.Command:
         """conT of several expressions, in order."""
-
-        def go(done: tuple[i.Expression, ...]) -> i.Command:
-            if len(done) == len(exprs):
-                return then(*done)
-            return self.continue_with(exprs[len(done)], lambda value: go((*done, value)), environment)
-
-        return go(())
+        if not exprs:
+            return then()
+        first, *others = exprs
+        return self.continue_with(
+            first,
+            lambda value: self.all(tuple(others), environment, partial(then, value)),
+            environment,
+        )
 
     def let(
         self,

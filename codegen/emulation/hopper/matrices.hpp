@@ -22,7 +22,7 @@ struct StoredRows {
 
 // Lane 8 j + i gives the address of row i of matrix j, and holds two elements of row lane / 4 of each matrix.
 template <class T, int count, bool transposed>
-static void perform_store_matrices(void** operands, int line) {
+static inline void perform_store_matrices(void** operands, int line) {
   for (int number = 0; number < count; number++) {
     uint32_t rows[8];
     for (int i = 0; i < 8; i++) {

@@ -222,33 +222,37 @@ static inline void read_registers(ptrdiff_t place, int first, typename Tensor<T>
 // --- the product ------------------------------------------------------------------------------
 
 template <int n, class T, Major a_major, Major b_major, class D, class Accumulators, class Registers>
-static void perform_wgmma(const Flight& flight, int first) {
-  using Number = typename Tensor<T>::Number;
-  // sums of integers wrap when they are converted to results
-  using Sum = typename std::conditional<std::is_same<Number, int>::value, int64_t, Number>::type;
-  constexpr int size = sizeof(typename Tensor<T>::Storage), steps = 32 / size;
-  static Number a[64 * steps], b[n * steps];
-  Operand right(flight.b, b_major);
-  read_operand<T>(right, n, b);
-  if constexpr (std::is_void<Registers>::value) {
-    Operand left(flight.a, a_major);
-    read_operand<T>(left, 64, a);
-    release_operand(left, 64, size, flight.line);
-  } else {
-    read_registers<T, Registers>(flight.registers, first, a);
-  }
-  release_operand(right, n, size, flight.line);
-  for (int thread = 0; thread < threads_per_group; thread++) {
-    Accumulators& d = in_stack<Accumulators>(flight.d, first + thread);
-    for (int i = 0; i < n / 2; i++) {
-      const Number* row = a + accumulator_row(thread, i) * steps;
-      const Number* column = b + accumulator_column(thread, i) * steps;
-      Sum sum = flight.scale ? static_cast<Sum>(d.values[i]) : Sum(0);
-      for (int k = 0; k < steps; k++) sum += row[k] * column[k];
-      d.values[i] = D(sum);
+struct Wgmma {
+  static void perform(const Flight& flight, int first) {
+    using Number = typename Tensor<T>::Number;
+    // sums of integers wrap when they are converted to results
+    using Sum = typename std::conditional<std::is_same<Number, int>::value, int64_t, Number>::type;
+    constexpr int size = sizeof(typename Tensor<T>::Storage), steps = 32 / size;
+    static Number a[64 * steps], b[n * steps];
+    Operand right(flight.b, b_major);
+    read_operand<T>(right, n, b);
+    if constexpr (std::is_void<Registers>::value) {
+      Operand left(flight.a, a_major);
+      read_operand<T>(left, 64, a);
+      release_operand(left, 64, size, flight.line);
+    } else {
+      read_registers<T, Registers>(flight.registers, first, a);
+    }
+    release_operand(right, n, size, flight.line);
+    for (int thread = 0; thread < threads_per_group; thread++) {
+      Accumulators& d = in_stack<Accumulators>(flight.d, first + thread);
+      for (int i = 0; i < n / 2; i++) {
+        const Number* row = a + accumulator_row(thread, i) * steps;
+        const Number* column = b + accumulator_column(thread, i) * steps;
+        Sum sum = flight.scale ? static_cast<Sum>(d.values[i]) : Sum(0);
+        for (int k = 0; k < steps; k++) sum += row[k] * column[k];
+        d.values[i] = D(sum);
+      }
     }
   }
-}
+
+  static void issue(void** operands, int line);
+};
 
 struct Issue {
   ptrdiff_t d, registers;
@@ -270,7 +274,7 @@ RISE_CODE const Issue& common_issue(void** operands, int line) {
 }
 
 template <int n, class T, Major a_major, Major b_major, class D, class Accumulators, class Registers>
-static void issue_wgmma(void** operands, int line) {
+void Wgmma<n, T, a_major, b_major, D, Accumulators, Registers>::issue(void** operands, int line) {
   constexpr int size = sizeof(typename Tensor<T>::Storage);
   const Issue& issue = common_issue(operands, line);
   Flights& own = own_flights();
@@ -294,9 +298,18 @@ static void issue_wgmma(void** operands, int line) {
     hold_registers<Registers>(issue.registers, 16 / size, true, again, line);
   }
   products[block_rank][running_group()].issued++;
-  own.queue[own.count++] = {perform_wgmma<n, T, a_major, b_major, D, Accumulators, Registers>,
-                            issue.a, issue.b, issue.d, issue.registers, d_end, registers_end, issue.scale, n, line, own.committed};
+  own.queue[own.count++] = {perform, issue.a, issue.b, issue.d, issue.registers, d_end, registers_end,
+                            issue.scale, n, line, own.committed};
 }
+
+// the usual sums of a thread; B has 64 columns
+#ifdef RISE_INSTANCE
+using UsualSums = LocalArray<float, 32, UninitialisedLocal>;
+RISE_INSTANCE Wgmma<64, half, Major::K, Major::K, float, UsualSums, void>;
+RISE_INSTANCE Wgmma<64, half, Major::K, Major::MN, float, UsualSums, void>;
+RISE_INSTANCE Wgmma<64, half, Major::MN, Major::K, float, UsualSums, void>;
+RISE_INSTANCE Wgmma<64, half, Major::MN, Major::MN, float, UsualSums, void>;
+#endif
 
 template <int n, class T, Major a_major = Major::K, Major b_major = Major::K, class D, int count, Fault fault>
 static inline void wgmma(LocalArray<D, count, fault>& d, Descriptor a, Descriptor b, bool scale = true,
@@ -304,7 +317,8 @@ static inline void wgmma(LocalArray<D, count, fault>& d, Descriptor a, Descripto
   static_assert(wgmma_exists<n, T, D, a_major, b_major>, "the hardware does not have this wgmma");
   static_assert(count == n / 2, "64 x n accumulators are n / 2 for each thread");
   Issue issue{place_in_stack(&d, machine.current), -1, a, b, scale};
-  meet_group("wgmma", line, issue_wgmma<n, T, a_major, b_major, D, LocalArray<D, count, fault>, void>, &issue);
+  using Operation = Wgmma<n, T, a_major, b_major, D, LocalArray<D, count, fault>, void>;
+  meet_group("wgmma", line, Operation::issue, &issue);
 }
 
 // A in registers: along k, in the layout of accumulators.
@@ -318,9 +332,8 @@ static inline void wgmma(LocalArray<D, count, fault>& d, LocalArray<R, length, o
                 "a thread has 16 bytes of A");
   static_assert(count == n / 2, "64 x n accumulators are n / 2 for each thread");
   Issue issue{place_in_stack(&d, machine.current), place_in_stack(&a, machine.current), 0, b, scale};
-  meet_group("wgmma", line,
-             issue_wgmma<n, T, Major::K, b_major, D, LocalArray<D, count, fault>, LocalArray<R, length, other>>,
-             &issue);
+  using Operation = Wgmma<n, T, Major::K, b_major, D, LocalArray<D, count, fault>, LocalArray<R, length, other>>;
+  meet_group("wgmma", line, Operation::issue, &issue);
 }
 
 // --- fence, commit, wait ----------------------------------------------------------------------
@@ -355,7 +368,7 @@ RISE_CODE void complete_all_but(int pending) {
 }
 
 template <int pending>
-static void complete_flights(void**, int) {
+static inline void complete_flights(void**, int) {
   complete_all_but(pending);
 }
 
