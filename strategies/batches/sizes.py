@@ -31,6 +31,7 @@ PARTIAL_FROM = 73  # rows, from which on they bring others there that are no who
 NARROW_FROM = 49  # the same where of the last fragment of a sum at most a quarter is not zeros
 OPERANDS = 2  # of a product
 TALL = (3 * ROWS, 2 * ROWS)  # rows of a matrix in a run that a warp computes
+PATTERNS, SWIZZLED_ROWS = (128, 64), 8  # bytes of a row within which chunks are swizzled; rows of a pattern
 ALL_BANKS = 128  # bytes of shared memory, after which the next are in the same banks
 MOST_SUMS = 64 * 64  # elements of a matrix that are in the registers of a warp
 LARGEST_SIDE = 128  # rows, columns and depth of a product: with larger ones a block has enough to do
@@ -164,9 +165,16 @@ class Sizes:
 
     @property
     def pattern(self) -> int:
-        """The bytes of a row that the copying unit swizzles, in panels if rows are longer; else 0."""
-        long = all(row % ALL_BANKS == 0 for row in self.row_bytes) and len(self.row_bytes) == OPERANDS
-        return ALL_BANKS if long else 0
+        """The bytes of a row that the copying unit swizzles, in panels if rows are longer; else 0.
+
+        Each panel starts where the pattern starts again.
+        """
+        if len(self.row_bytes) != OPERANDS:
+            return 0
+        numbers = [size // row for size, row in zip(self.read, self.row_bytes, strict=True)]
+        panels = all(number % SWIZZLED_ROWS == 0 for number in numbers)
+        rows = set(self.row_bytes)
+        return next((p for p in PATTERNS if rows == {p} or (panels and all(row % p == 0 for row in rows))), 0)
 
     def in_bulk(self, rows: int = 0, columns: int = 0) -> Plan:
         """One matrix for each block, a tile of so many rows and columns for each warp; 0: chosen (measured).
@@ -175,10 +183,11 @@ class Sizes:
         tile is halved, and so are tiles of swizzled rows.
         """
         wide = -(-self.columns // COLUMNS) * COLUMNS
-        fit = [part for part in TALL if part * wide <= MOST_SUMS and not self.pattern] or TALL[-1:]
+        half = -(-wide // (2 * COLUMNS)) * COLUMNS
+        fit = [part for part in TALL if part * (half if self.pattern else wide) <= MOST_SUMS] or TALL[-1:]
         rows = rows or min(fit, key=lambda part: (-(-self.rows // part) * part, -part))
         halved = self.pattern or (rows >= self.rows and rows * wide > ONE_WARP)
-        columns = columns or (-(-wide // (2 * COLUMNS)) * COLUMNS if halved else wide)
+        columns = columns or (half if halved else wide)
         return Plan(BLOCKS, 1, WARP * self._parts(rows, columns), True, rows, BULK, 0, columns)
 
     # --- by threads: a row each

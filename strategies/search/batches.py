@@ -63,7 +63,7 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
     in_bulk = sizes.suit_bulk and Family.WGMMA in search.gpu.sustained
     bulk, others = tuple(copied_in_bulk(sizes)) if in_bulk else (), tuple(alternatives(plan))
     tiles = tuple(tiles_of_each(sizes)) if are_few_rows(search, sizes, plan) else ()
-    points = (*tiles, *others, *bulk) if are_few_runs(search, sizes) else (*bulk, *others)
+    points = (*tiles, *others, *bulk) if are_few_runs(search, sizes, plan) else (*bulk, *others)
     tried = ((point, search.attempt(point, program)) for point in points)
     point, result = next(((p, r) for p, r in tried if isinstance(r, Success)), (None, None))
     return None if point is None or result is None else (Choice(point, _reason(point, sizes, plan)), result)
@@ -93,10 +93,14 @@ def are_few_rows(search: Search, sizes: Sizes, plan: Plan) -> bool:
     )
 
 
-def are_few_runs(search: Search, sizes: Sizes) -> bool:
-    """Whether threads bring matrices sooner, since few waves of blocks hide little of the latency."""
-    most = FEW_RUNS[copied_at_once(sizes) < PAIR] * search.gpu.multiprocessors
-    return not are_chunks(sizes) and sizes.batch <= most
+def are_few_runs(search: Search, sizes: Sizes, plan: Plan) -> bool:
+    """Whether threads bring matrices sooner, since few waves of blocks hide little of the latency.
+
+    Rows of odd lengths come so only where the plan has pairs of elements stored at once.
+    """
+    odd = copied_at_once(sizes) < PAIR
+    few_ = sizes.batch <= FEW_RUNS[odd] * search.gpu.multiprocessors
+    return not are_chunks(sizes) and few_ and (not odd or plan.vector > 0)
 
 
 def are_chunks(sizes: Sizes) -> bool:

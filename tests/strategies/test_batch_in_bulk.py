@@ -259,14 +259,32 @@ def test_columns_are_those_of_fragments() -> None:
 # --- rows that would all start in one bank ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [(64, 64, 64), (128, 128, 128), (48, 128, 64), (33, 64, 64)])
+@pytest.mark.parametrize(
+    ("shape", "pattern"),
+    [
+        ((64, 64, 64), 128), ((128, 128, 128), 128), ((48, 128, 64), 128), ((33, 64, 64), 128),
+        ((96, 96, 96), 64), ((32, 32, 32), 64), ((40, 96, 64), 64), ((56, 32, 96), 64), ((33, 32, 32), 64),
+    ],
+)  # fmt: skip
 @pytest.mark.parametrize("body", ["plain", "rounded"])
-def test_rows_of_all_banks_are_swizzled_and_exact(shape: tuple[int, int, int], body: str) -> None:
-    """Rows of 256 bytes come in panels of 128. Instructions load fragments, where all their rows exist."""
+def test_rows_that_start_in_few_banks_are_swizzled_and_exact(
+    shape: tuple[int, int, int], pattern: int, body: str
+) -> None:
+    """Longer rows come in panels. Instructions load fragments, where all their rows exist."""
     term = products(2, *shape, "f16", "AA", body)
     low = lowered(term)
     assert exact(term, low)
     source = generate(low, "f").source
-    assert "Swizzled<half, 128>" in source
-    assert ("load_matrices<4>" in source) == (shape[0] % 32 == 0)
+    assert f"Swizzled<half, {pattern}>" in source
+    assert ("load_matrices<4>" in source) == (shape[0] % 16 == 0)
     assert source.count("bulk_load(") == 2 and "bulk_load_run" not in source
+
+
+@pytest.mark.parametrize("n", [32, 64, 96, 128])
+def test_fragments_of_swizzled_rows_are_loaded_without_conflicts(n: int) -> None:
+    """Results are stored by elements, eight rows at once, so only their stores have conflicts."""
+    made = generate(lowered(products(2, n, n, n, body="rounded")), "f")
+    found = emulated_exactly(products(2, n, n, n, body="rounded"), made)
+    lines = made.source.splitlines()
+    loads = [c for number, c in found.conflicts.items() if "load_matrices" in lines[number - 1]]
+    assert loads and all(c.extra == 0 for c in loads)
