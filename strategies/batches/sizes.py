@@ -31,6 +31,7 @@ PARTIAL_FROM = 73  # rows, from which on they bring others there that are no who
 NARROW_FROM = 49  # the same where of the last fragment of a sum at most a quarter is not zeros
 OPERANDS = 2  # of a product
 TALL = (3 * ROWS, 2 * ROWS)  # rows of a matrix in a run that a warp computes
+CHUNK = 16  # bytes
 PATTERNS, SWIZZLED_ROWS = (128, 64), 8  # bytes of a row within which chunks are swizzled; rows of a pattern
 ALL_BANKS = 128  # bytes of shared memory, after which the next are in the same banks
 MOST_SUMS = 64 * 64  # elements of a matrix that are in the registers of a warp
@@ -138,6 +139,16 @@ class Sizes:
         wide = self.operand in FRAGMENTS or self.columns <= WIDEST_ROW
         fits = max(self.product) <= LARGEST_SIDE and sum(self.read) + RESERVED <= ROOM
         return self.matrices and wide and fits
+
+    @property
+    def are_chunks(self) -> bool:
+        """Whether rows are multiples of 16 bytes."""
+        return all(row % CHUNK == 0 for row in self.row_bytes)
+
+    @property
+    def copied_at_once(self) -> int:
+        """The bytes of which all rows are multiples, at most 8: other rows are whole chunks."""
+        return gcd(CHUNK // 2, *self.row_bytes)
 
     def plan(self, part: int = 0, wide: int = 0) -> Plan:
         """Threads multiply tiny matrices, and those whose elements tensor cores do not take.

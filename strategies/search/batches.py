@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import gcd
 
 from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Success
 from rise.expr import Expr, Lambda
 from rise.instructions import Family
-from rise.types import SCALARS
-from strategies.batches.fragments import COLUMNS, FRAGMENTS, ROWS
+from strategies.batches.fragments import COLUMNS, ROWS
 from strategies.batches.sizes import (
     BLOCKS,
     BULK,
@@ -24,6 +22,7 @@ from strategies.batches.sizes import (
     Plan,
     Sizes,
 )
+from strategies.batches.tiles import tiles
 from strategies.core import try_
 from strategies.search.choice import Choice, Search
 from strategies.search.space import Point
@@ -62,8 +61,9 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
         return None
     in_bulk = sizes.suit_bulk and Family.WGMMA in search.gpu.sustained
     bulk, others = tuple(copied_in_bulk(sizes)) if in_bulk else (), tuple(alternatives(plan))
-    tiles = tuple(tiles_of_each(sizes)) if are_few_rows(search, sizes, plan) else ()
-    points = (*tiles, *others, *bulk) if are_few_runs(search, sizes, plan) else (*bulk, *others)
+    points = (*others, *bulk) if are_few_runs(search, sizes, plan) else (*bulk, *others)
+    if are_few_rows(search, sizes, plan):
+        points = (Point.by("tensor_core", tiles(sizes)), *points)
     tried = ((point, search.attempt(point, program)) for point in points)
     point, result = next(((p, r) for p, r in tried if isinstance(r, Success)), (None, None))
     return None if point is None or result is None else (Choice(point, _reason(point, sizes, plan)), result)
@@ -83,13 +83,13 @@ def few(search: Search, sizes: Sizes, plan: Plan) -> float:
     """How many matrices are so few that the tiles that the cost model chooses for each are faster."""
     if plan.by != BLOCKS:
         return 1
-    return FEW_WHOLE * search.gpu.multiprocessors if are_chunks(sizes) else 0
+    return FEW_WHOLE * search.gpu.multiprocessors if sizes.are_chunks else 0
 
 
 def are_few_rows(search: Search, sizes: Sizes, plan: Plan) -> bool:
     """Whether tiles whose rows threads bring are faster. Other copies would need longer rows first."""
     return (
-        plan.by == BLOCKS and not are_chunks(sizes) and sizes.batch <= FEW_TILES * search.gpu.multiprocessors
+        plan.by == BLOCKS and not sizes.are_chunks and sizes.batch <= FEW_TILES * search.gpu.multiprocessors
     )
 
 
@@ -98,36 +98,9 @@ def are_few_runs(search: Search, sizes: Sizes, plan: Plan) -> bool:
 
     Rows of odd lengths come so only where the plan has pairs of elements stored at once.
     """
-    odd = copied_at_once(sizes) < PAIR
+    odd = sizes.copied_at_once < PAIR
     few_ = sizes.batch <= FEW_RUNS[odd] * search.gpu.multiprocessors
-    return not are_chunks(sizes) and few_ and (not odd or plan.vector > 0)
-
-
-def are_chunks(sizes: Sizes) -> bool:
-    return copied_at_once(sizes, CHUNK) == CHUNK
-
-
-def copied_at_once(sizes: Sizes, most: int = WIDEST) -> int:
-    """The bytes of a row that one instruction may copy: a power of two of which all rows are multiples."""
-    return gcd(most, *sizes.row_bytes)
-
-
-def tiles_of_each(sizes: Sizes) -> Iterator[Point]:
-    """Small tiles that warps multiply; several steps ahead, unless a step takes a thread many registers."""
-    width, asynchronous = copied_at_once(sizes), copied_at_once(sizes) >= PAIR
-    # of steps of half the length fewer terms may be zeros
-    whole, halves = (-(-sizes.depth // step) * step for step in (STEP, STEP // 2))
-    half = 4 * halves <= 3 * whole
-    settings = {
-        "block": (TILE, TILE, STEP // 2 if half else STEP),
-        "warp": (TILE // 2, TILE // 2),
-        "fragment": FRAGMENTS[sizes.operand],
-        "stages": 3 if asynchronous or half else 2,
-        "epilogue": DIRECT,
-        "vector": width // SCALARS[sizes.operand].bytes,
-        "cp_async": asynchronous,
-    }
-    yield Point.of("tensor_core", settings)
+    return not sizes.are_chunks and few_ and (not odd or plan.vector > 0)
 
 
 def copied_in_bulk(sizes: Sizes) -> Iterator[Point]:

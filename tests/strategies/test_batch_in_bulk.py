@@ -224,8 +224,21 @@ def test_tiles_of_few_matrices_are_copied_as_wide_as_rows_allow(
     term = products(3, n, n, n, type_, body="rounded to tf32" if type_ == "f32" else "plain")
     found = batched(Search(for_target("sm_90a"), "sm_90a"), term)
     assert found is not None
-    assert expected.items() <= dict(found[0].point.parameters).items()
+    schedule = found[0].point.schedule
+    assert {name: getattr(schedule, name) for name in expected} == expected
     assert exact(term, found[1].term)
+
+
+@pytest.mark.parametrize("sizes", [(72, 64, 89), (72, 128, 77), (119, 113, 56)])
+def test_few_matrices_are_tiles_where_rows_of_one_operand_are_odd(sizes: tuple[int, int, int]) -> None:
+    found = batched(Search(for_target("sm_90a"), "sm_90a"), products(10, *sizes))
+    assert found is not None and found[0].point.strategy == "tensor_core"
+
+
+def test_threads_bring_odd_runs_only_if_both_operands_are_odd() -> None:
+    """Else they would bring both by two bytes at once."""
+    found = batched(Search(for_target("sm_90a"), "sm_90a"), products(200, 119, 113, 56))
+    assert found is not None and dict(found[0].point.parameters).get("operands") == "bulk"
 
 
 def test_the_reason_is_that_of_the_plan_that_is_taken() -> None:
