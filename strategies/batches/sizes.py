@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import gcd, lcm, prod
 
 from rise.expr import Expr, Lambda, call, subterms
-from rise.types import TF32, Scalar, shape
+from rise.types import SCALARS, TF32, Scalar, shape
 from strategies.abstraction import outermost_parts
 from strategies.batches.fragments import COLUMNS, FRAGMENTS, ROWS
 from strategies.batches.runs import PADDING, added_by_padding, arrays_of, row_bytes, stored_part, width_of
@@ -33,6 +33,7 @@ OPERANDS = 2  # of a product
 TALL = (3 * ROWS, 2 * ROWS)  # rows of a matrix in a run that a warp computes
 CHUNK = 16  # bytes
 PATTERNS, SWIZZLED_ROWS = (128, 64), 8  # bytes of a row within which chunks are swizzled; rows of a pattern
+MOST_PANELS = 3  # of a row: more boxes take longer than bank conflicts (measured)
 ALL_BANKS = 128  # bytes of shared memory, after which the next are in the same banks
 MOST_SUMS = 64 * 64  # elements of a matrix that are in the registers of a warp
 LARGEST_SIDE = 128  # rows, columns and depth of a product: with larger ones a block has enough to do
@@ -168,11 +169,25 @@ class Sizes:
     def suit_bulk(self) -> bool:
         """Whether the copying unit is faster than threads: measured.
 
-        It cannot pad rows. Rows as long as all banks would start in the same bank, unless they are swizzled.
+        It cannot pad rows, so rows as long as all banks start in the same bank, unless they are swizzled.
         """
         fragments = self.operand in FRAGMENTS and prod(self.product) >= INSTRUCTIONS
-        crowded = any(row % ALL_BANKS == 0 for row in self.row_bytes) and not self.pattern
-        return fragments and not crowded and self.bytes >= (LEAST_ODD if self._is_odd else LEAST_BULK)
+        large = self.bytes >= (LEAST_ODD if self._is_odd else LEAST_BULK)
+        return fragments and large and not (self._crowded and self._read_again)
+
+    @property
+    def _crowded(self) -> set[int]:
+        """The bytes of rows that all start in the same bank."""
+        return set() if self.pattern else {row for row in self.row_bytes if row % ALL_BANKS == 0}
+
+    @property
+    def _read_again(self) -> bool:
+        """Whether each tile of rows reads the crowded operand again, as it does the second operand."""
+        if len(self.row_bytes) != OPERANDS:
+            return True
+        width = SCALARS[self.operand].bytes
+        first = self._crowded == {self.depth * width} and self.columns * width in self.row_bytes
+        return not first and self.rows > TALL[0]
 
     @property
     def pattern(self) -> int:
@@ -185,7 +200,12 @@ class Sizes:
         numbers = [size // row for size, row in zip(self.read, self.row_bytes, strict=True)]
         panels = all(number % SWIZZLED_ROWS == 0 for number in numbers)
         rows = set(self.row_bytes)
-        return next((p for p in PATTERNS if rows == {p} or (panels and all(row % p == 0 for row in rows))), 0)
+
+        def is_one(pattern: int) -> bool:
+            some = panels and max(rows) <= MOST_PANELS * pattern
+            return rows == {pattern} or (some and all(row % pattern == 0 for row in rows))
+
+        return next((pattern for pattern in PATTERNS if is_one(pattern)), 0)
 
     def in_bulk(self, rows: int = 0, columns: int = 0) -> Plan:
         """One matrix for each block, a tile of so many rows and columns for each warp; 0: chosen (measured).
