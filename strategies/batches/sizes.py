@@ -182,8 +182,11 @@ class Sizes:
 
     @property
     def _read_again(self) -> bool:
-        """Whether each tile of rows reads the crowded operand again, as it does the second operand."""
-        if len(self.row_bytes) != OPERANDS:
+        """Whether each tile of rows reads the crowded operand again, as it does the second operand.
+
+        Of whole chunks, one instruction would load eight rows from the same banks.
+        """
+        if len(self.row_bytes) != OPERANDS or self.are_chunks:
             return True
         width = SCALARS[self.operand].bytes
         first = self._crowded == {self.depth * width} and self.columns * width in self.row_bytes

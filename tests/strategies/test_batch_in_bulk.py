@@ -187,6 +187,22 @@ def test_auto_lets_the_copying_unit_bring_what_it_brings_faster() -> None:
 
 
 @pytest.mark.parametrize(
+    ("shape", "in_bulk"),
+    [
+        ((32, 128, 107), True), ((22, 64, 71), True), ((96, 128, 91), False),
+        ((112, 87, 128), True), ((48, 128, 32), False), ((112, 128, 96), False), ((96, 32, 64), True),
+    ],
+)  # fmt: skip
+def test_crowded_rows_come_in_bulk_unless_they_are_read_again(
+    shape: tuple[int, int, int], in_bulk: bool
+) -> None:
+    """Rows of 128 and 256 bytes start in the same bank, and are not swizzled if only one operand has them."""
+    m, n, k = shape
+    read, rows = (2 * m * k, 2 * k * n), (2 * k, 2 * n)
+    assert Sizes(2000, read, 4 * m * n, m, n, k, "f16", row_bytes=rows).suit_bulk == in_bulk
+
+
+@pytest.mark.parametrize(
     ("n", "tiles_up_to", "threads_up_to"),
     [(64, 528, 528), (128, 528, 528), (50, 44, 1056), (65, 44, 330), (76, 44, 1056), (97, 44, 330)],
 )
