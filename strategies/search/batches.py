@@ -32,12 +32,7 @@ from strategies.search.space import Point
 FEW_WHOLE, FEW_TILES = 4, 1 / 3
 # Measured: how many runs, of an odd number of elements or not, threads bring sooner than the copying unit.
 FEW_RUNS = {True: 2.5, False: 8}
-CHUNK, WIDEST, PAIR = (
-    16,
-    8,
-    4,
-)  # bytes: of whole rows; of a copy of others at most; of an asynchronous one at least
-TILE, STEP = 32, 64  # rows and columns of a tile; terms of its sums at a time
+PAIR = 4  # bytes
 
 WORKERS = {THREADS: "threads", WARPS: "a warp each", BLOCKS: "all of its warps"}
 
