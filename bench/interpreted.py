@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bench import evaluations, fused, operations
+from bench import evaluations, fused, nested, operations
 from bench.data import Pattern
 from bench.derive import program
 from bench.operations import Expected, Inputs, Mesh, Operation
@@ -37,7 +37,7 @@ def operation_of(case: Case) -> Operation:
 
 def operation(name: str) -> Operation:
     """UsageError R0861 where there is none of that name."""
-    known = {**operations.OPERATIONS, **fused.OPERATIONS, **evaluations.OPERATIONS}
+    known = {**operations.OPERATIONS, **fused.OPERATIONS, **nested.OPERATIONS, **evaluations.OPERATIONS}
     if name not in known:
         listed = ", ".join(f"`{n}`" for n in known)
         hint = suggestion(name, known) or f"there are {listed}"

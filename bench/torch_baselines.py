@@ -7,7 +7,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-from bench import evaluations, fused
+from bench import evaluations, fused, nested
 from bench.work import Operands, Work
 from rise.errors import LaunchError
 
@@ -50,6 +50,7 @@ def functions(torch: Any, compiled: bool = False) -> Mapping[str, Function]:
         "fivePoint": five_point,
         "softmax": lambda x: torch.softmax(x, 1),
         **fused.functions(torch),
+        **nested.functions(torch),
         **evaluations.functions(torch),
     }
 

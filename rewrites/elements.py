@@ -17,7 +17,7 @@ from rewrites import typed
 from rewrites.algorithmic import is_reduction
 from rewrites.match import project
 from rewrites.result import Inapplicable
-from rewrites.typed import array_type, instance
+from rewrites.typed import array_type, instance, named
 from rise.expr import (
     Apply,
     Expr,
@@ -36,9 +36,10 @@ from rise.expr import (
 )
 from rise.nat import Nat
 from rise.normal import is_view, simplify
-from rise.types import I32, Array, Data, Index, Pair, Scalar, Type, as_data
+from rise.types import F32, I32, Array, Data, Index, Pair, Scalar, Type, as_data
 
 # what has no elements of its own: an array under these is opened, where others are left as they are
+EXACT = 1 << 24  # whole numbers below are floats of 32 bits
 OPEN = frozenset({"zip", "pair", "generate", "idx", "unzip", "select", "let"})
 
 
@@ -139,6 +140,22 @@ def transposed(xs: Expr) -> Expr:
     return apply(instance("transpose", (rows.size, size, element), xs.origin), xs)
 
 
+def joined(xs: Expr) -> Expr:
+    """xs |> join"""
+    rows = array_type(xs)
+    inner = array_type(Identifier("row", rows.element))
+    return apply(named("join", {"n": rows.size, "m": inner.size, "t": inner.element}, xs), xs)
+
+
+def divided(size: Nat, xs: Expr) -> Expr:
+    """xs |> split(size)"""
+    known = array_type(xs)
+    rows = known.size.exact_quotient(size)
+    if rows is None:
+        raise NotPointwise(f"{size} does not divide {known.size}", xs)
+    return apply(named("split", {"n": size, "m": rows, "t": known.element}, xs), xs)
+
+
 def is_solid(xs: Expr) -> bool:
     """An array of numbers that exists, and is only rearranged: its elements are not looked into."""
     element = xs.type
@@ -215,7 +232,8 @@ class Elements:
             case _ if any(holds_arrays(x.type) or isinstance(x, Lambda) for x in given):
                 raise NotPointwise(f"`{name}` takes more than an element", term)
             case _:
-                return self.named(apply(head, *(self.value(x) for x in given), origin=term.origin))
+                made = apply(head, *(self.value(x) for x in given), origin=term.origin)
+                return _length(term, made) or self.named(made)
 
     def reduction(self, head: Primitive, operator: Expr, start: Expr, xs: Expr) -> Expr:
         """A reduction of an array that is generated: its elements by an index."""
@@ -285,6 +303,8 @@ class Elements:
             case "select", head, [condition, first, second]:
                 chosen = Primitive(head.declaration, (array_type(xs).element,), head.origin)
                 return self.head(apply(chosen, condition, at(index, first), at(index, second)))
+            case "drop", head, [ys] if isinstance(index, Literal) and (later := _later(index, head, ys)):
+                return self.element(later, ys)
             case "take", _, [ys] if (earlier := self.taken_earlier(array_type(xs).size, ys)) is not None:
                 return self.element(index, earlier)
             case _ if is_view(xs):
@@ -312,6 +332,30 @@ def first_of(size: Nat, xs: Expr) -> Expr:
     known = array_type(xs)
     arguments = (size, known.size - size, known.element)
     return apply(instance("take", arguments, xs.origin), xs)
+
+
+def _later(index: Literal, drop: Primitive, xs: Expr) -> Literal | None:
+    """Where an element of `xs |> drop(n)` is in xs: `length` of the prelude is the last of all indices."""
+    dropped = drop.arguments[0]
+    known = dropped.value if isinstance(dropped, Nat) else None
+    if known is None or not isinstance(index.value, int):
+        return None
+    return Literal(index.value + known, Index(array_type(xs).size), index.origin)
+
+
+def _length(term: Expr, value: Expr) -> Expr | None:
+    """`length` of the prelude, the last of all indices plus one, as a number; as a float, too.
+
+    value: of the term, with the values of its parts
+    """
+    match call(term), call(value):
+        case ("add", _, [selected, _]), (_, _, [last, Literal(int(one))]) if _is_element(selected):
+            match call(last):
+                case "indexToInt", _, [Literal(int(index))]:
+                    return Literal(index + one, I32, term.origin)
+        case ("cast", _, [inner]), (_, _, [Literal(int(length))]) if value.type == F32 and call(inner):
+            return Literal(float(length), F32, term.origin) if length < EXACT else None
+    return None
 
 
 def _is_element(term: Expr) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Set
 from functools import reduce
 
-from rewrites.elements import NotPointwise, fresh, matrix, members, names, put, zipped
+from rewrites.elements import NotPointwise, divided, fresh, joined, matrix, members, names, put, zipped
 from rewrites.match import project
 from rewrites.pointwise import Pointwise, pointwise
 from rewrites.rule import computed
 from rewrites.tensor import accumulator_family
-from rewrites.typed import array_type, instance, named
+from rewrites.typed import array_type, instance
 from rise.expr import (
     Expr,
     Identifier,
@@ -25,7 +25,6 @@ from rise.expr import (
     subterms,
 )
 from rise.instructions import Family
-from rise.nat import Nat
 from rise.normal import is_view, simplify
 from rise.types import ROW_MAJOR, Array, Data, Fragment, FragmentKind, Pair, Scalar, Space, as_data
 
@@ -132,7 +131,7 @@ def _each_result(element: Expr, make: Callable[[Expr], Expr]) -> Expr:
 def _beside(first: Expr, second: Expr) -> Expr:
     """zip2D(first, second), as lists of elements: these are written through."""
     columns = array_type(Identifier("row", array_type(first).element)).size
-    return _split(columns, zipped(_joined(first), _joined(second)))
+    return divided(columns, zipped(joined(first), joined(second)))
 
 
 def same_places(like: Fragment, types: list[Data], computed_tiles: bool) -> str | None:
@@ -274,7 +273,7 @@ def THROUGH_SHARED(term: Expr) -> Expr | str:  # noqa: N802
             whole = stored(as_matrix(fragments[made.name]), Space.SHARED)  # type: ignore[union-attr]
         else:
             whole = matrix(p.row, p.column, leaf)
-        flat[leaf] = _joined(whole)
+        flat[leaf] = joined(whole)
     together = reduce(lambda ys, xs: zipped(xs, ys), reversed(flat.values()))
     x = Identifier(fresh_name("x", names(p.element)), array_type(together).element)
     values = dict(zip(flat, members(x, len(flat)), strict=True))
@@ -282,19 +281,4 @@ def THROUGH_SHARED(term: Expr) -> Expr | str:  # noqa: N802
     known = array_type(together)
     by_lanes = instance("mapLane", (known.size, known.element, function.body.type), term.origin)
     columns = array_type(Identifier("row", array_type(term).element)).size
-    return simplify(_split(columns, apply(by_lanes, function, together)))
-
-
-def _split(size: Nat, xs: Expr) -> Expr:
-    """xs |> split(size)"""
-    known = array_type(xs)
-    rows = known.size.exact_quotient(size)
-    if rows is None:
-        raise NotPointwise(f"{size} does not divide {known.size}", xs)
-    return apply(named("split", {"n": size, "m": rows, "t": known.element}, xs), xs)
-
-
-def _joined(xs: Expr) -> Expr:
-    rows = array_type(xs)
-    inner = array_type(Identifier("row", rows.element))
-    return apply(named("join", {"n": rows.size, "m": inner.size, "t": inner.element}, xs), xs)
+    return simplify(divided(columns, apply(by_lanes, function, together)))

@@ -15,6 +15,9 @@ from rewrites.elements import (
     Elements,
     NotPointwise,
     at,
+    divided,
+    fresh,
+    joined,
     leaves,
     mapped,
     matrix,
@@ -22,7 +25,6 @@ from rewrites.elements import (
     names,
     over,
     put,
-    selects,
     tuple_type,
     zipped,
 )
@@ -39,6 +41,7 @@ from rise.expr import (
     call,
     children,
     fresh_name,
+    map_children,
     substitute,
     subterms,
 )
@@ -332,7 +335,8 @@ def REDUCTIONS_APART(term: Expr) -> Expr | str:  # noqa: N802  # rules are const
 
 @computed(
     "pointwise, of each matrix",
-    "e → zip(a)(b) |> map(x => f(a_x, b_x)), where e[k] = f(a[k], b[k]) has the form of `pointwise`",
+    "e → zip(a)(b) |> map(x => f(a_x, b_x)), where e[k] = f(a[k], b[k]) has the form of `pointwise`;"
+    " or … zip(a |> join)(b |> join) … |> split(n), where e[k][l] = f(a[k][l], b[k][l]) has it",
     (
         "fun((a: 2.3.4.i32, b: 2.3.4.i32, u: 3.i32) => a |> map(map(map(fun(x => x + 1)))) |> fun(c =>"
         " zip(c)(b) |> map(fun((p, q) => zip(p)(zip(q)(u)) |> map(fun((r, (s, y)) => zip(r)(s)"
@@ -341,26 +345,67 @@ def REDUCTIONS_APART(term: Expr) -> Expr | str:  # noqa: N802  # rules are const
         " |> map(fun((x, y) => x * y)) |> reduce(+, 0))))))) |> map(map(map(fun(x => 2 * x)))))",
         "fun((a: 2.3.5.i32, b: 2.5.6.i32) => zip(a)(b) |> map(fun((m, n) => m |> map(fun(r => transpose(n)"
         " |> map(fun(c => zip(r)(c) |> map(fun((x, y) => x * y)) |> reduce(+, 0))))) |> map(take(4)))))",
+        "fun((a: 2.3.4.5.i32, b: 2.3.5.6.i32) => zip(a)(b |> map(map(transpose))) |> map(fun((p, q) =>"
+        " zip(p)(q) |> map(fun((m, n) => m |> map(fun(r => n |> map(fun(s => zip(r)(s)"
+        " |> map(fun((x, y) => x * y)) |> reduce(+, 0))))))))))",
+        "fun((a: 2.3.4.5.i32, b: 2.6.5.i32) => zip(a)(b) |> map(fun((p, n) => p |> map(fun(m => m"
+        " |> map(fun(r => n |> map(fun(s => zip(r)(s) |> map(fun((x, y) => x * y)) |> reduce(+, 0))))))))))",
+        "fun((a: 2.4.3.5.i32, u: 3.i32) => a |> map(fun(p => zip(transpose(p))(u) |> map(fun((m, y) =>"
+        " m |> map(map(fun(x => x - y))))))))",
+        "fun(a: 2.3.2.4.5.i32 => a |> map(map(map(map(map(fun(x => x + 1)))))))",
     ),
-    "An array of matrices by what an element of each is a function of.",
+    "An array of matrices, or of arrays of these, by what an element of each matrix is a function of.",
 )
 def POINTWISE_EACH(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
     sizes, element = shape(term.type)
-    if len(sizes) != 3 or _has_arrays(element):
+    batch = sizes[:-2]
+    if not batch or _has_arrays(element):
         return "expected an array of matrices of numbers"
-    batch = Identifier(fresh_name("k", names(term)), Index(sizes[0]))
-    body = in_form(pointwise(at(batch, term)))
-    selections = (part for part in subterms(body) if selects(part, batch.name))
-    arrays = list(dict.fromkeys(application(part)[2][1] for part in selections))
-    if not arrays:
+    taken = names(term)
+    indices = [fresh("k", Index(size), taken) for size in batch]
+    body = in_form(pointwise(reduce(lambda xs, index: at(index, xs), indices, term)))
+    body = _of_elements(body, {index.name for index in indices})
+    parts = list(dict.fromkeys(_selections(body, {index.name for index in indices}, body.free)))
+    if not parts:
         return "its matrices are all the same"
+    arrays = [_of_all(indices, part) for part in parts]
     x = Identifier(fresh_name("x", names(body)), tuple_type([array_type(xs).element for xs in arrays]))
-    of_each = dict(zip((at(batch, xs) for xs in arrays), members(x, len(arrays)), strict=True))
-    body = put(body, of_each)
-    if batch.name in body.free:
+    body = put(body, dict(zip(parts, members(x, len(parts)), strict=True)))
+    if _depends(body, *indices):
         return "a matrix depends on its number"
-    made = simplify(mapped_over(Lambda(x, body), arrays))
+    of_all = mapped_over(Lambda(x, body), arrays)
+    made = simplify(reduce(lambda xs, size: divided(size, xs), reversed(batch[1:]), of_all))
     return "it has this form" if alpha_equal(made, term) else made
+
+
+def _of_elements(term: Expr, indices: Set[str]) -> Expr:
+    """idx(k)(xs |> map(f)) is f(idx(k)(xs))"""
+    match call(term):
+        case "idx", _, [Identifier(name) as index, xs] if name in indices:
+            xs = _of_elements(xs, indices)
+            match call(xs):
+                case "map", _, [Lambda(x, body), ys]:
+                    return _of_elements(substitute(body, {x.name: at(index, ys)}), indices)
+                case _:
+                    return at(index, xs)
+        case _:
+            return map_children(term, lambda child: _of_elements(child, indices))
+
+
+def _selections(term: Expr, indices: Set[str], free: Set[str]) -> Iterator[Expr]:
+    """The largest parts that an array of the batch has as elements."""
+    match call(term):
+        case "idx", _, [Identifier(name), _] if name in indices and term.free <= free:
+            yield term
+        case _:
+            for child in children(term):
+                yield from _selections(child, indices, free)
+
+
+def _of_all(indices: list[Identifier], part: Expr) -> Expr:
+    """A part for all indices, in one array."""
+    nested = reduce(lambda xs, index: over(index, xs), reversed(indices), part)
+    return reduce(lambda xs, _: joined(xs), indices[1:], nested)
 
 
 RESULTS = rule(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from rewrites.algorithmic import MAP_FUSION, MAP_IDENTITY
 from rewrites.maps import LET_IN_LET, LET_INLINE, MAP_LET
 from rewrites.memory import IN_GLOBAL
+from rewrites.nests import NEST_AS_LIST
 from rewrites.prologue import INLINE
 from rewrites.result import Failure, Result, Success
 from rewrites.storing import APPLIED_AS_LET, GLOBAL_FIRST, STORED_BEFORE_MAP, is_global
@@ -31,6 +32,7 @@ from strategies.core import (
     Rewrite,
     Strategy,
     argument,
+    check,
     choice,
     normalize,
     prints_as_call,
@@ -44,7 +46,7 @@ from strategies.kernels import each_kernel
 from strategies.matmul.alignment import computed_in_copies
 from strategies.matmul.beside import stored_together
 from strategies.matmul.columns import scales_outside
-from strategies.matmul.kernels import has_product
+from strategies.matmul.kernels import has_product, multiplies
 from strategies.matmul.products import at_parts, rank
 from strategies.matmul.separate import (
     differences_stored,
@@ -53,9 +55,10 @@ from strategies.matmul.separate import (
     product_stored,
     separate_kernels,
 )
-from strategies.memory_bound.family import MATRIX, fitting
+from strategies.memory_bound.blocks import MATRIX
+from strategies.memory_bound.family import fitting
 from strategies.operands import each_operand, in_function, nth_operand, operand
-from strategies.places import in_inputs, mapped
+from strategies.places import as_one_array, below_splits, in_inputs, mapped
 from strategies.search.batches import batched
 from strategies.search.choice import (
     NOTHING,
@@ -216,8 +219,9 @@ class _Kernels:
     def _kernel(self, term: Expr) -> Result:
         """One kernel; several where no schedule takes all of it."""
         cuts = map(self._parts, (separate_kernels, value_stored, rows_stored, rows_listed))
-        parts = choice(self._rows_reduced, *cuts, self._one)
-        return choice(self._one_pass, seq(normalize(choice(INLINE, used_once)), parts))(term)
+        parts = choice(self._rows_as_list, self._rows_reduced, *cuts, self._one)
+        whole = choice(self._one_pass, self._rows_of_arrays)
+        return choice(whole, seq(normalize(choice(INLINE, used_once)), parts))(term)
 
     def _one_pass(self, term: Expr) -> Result:
         closed, bound = closed_over(term, self.inputs)
@@ -226,6 +230,41 @@ class _Kernels:
             return Failure("one_pass", term, "it is not one pass over products and rows")
         self.made.append(found[0])
         return self._of_closed(found[1], bound)
+
+    def _rows_of_arrays(self, term: Expr) -> Result:
+        """Rows of arrays in arrays that are computed by themselves: no product, although sums are mapped."""
+        if not _is_over_rows(term) or multiplies(term):
+            return Failure("rows_of_arrays", term, "no rows of arrays in arrays are computed by themselves")
+        closed, bound = closed_over(term, self.inputs)
+        small = batched(self.search, closed) if has_product(term) else None
+        if small is not None:
+            self.made.append(small[0])
+            return self._of_closed(small[1], bound)
+        if fitting(closed) is None:
+            return self._listed(term)
+        return self._memory_bound(term, closed, bound)
+
+    def _rows_as_list(self, term: Expr) -> Result:
+        """A product for all rows of an array of matrices as one, if these are no batch."""
+        listed = as_list(term) if multiplies(term) else None
+        if not isinstance(listed, Success) or not multiplies(as_one_array(listed.term)):
+            return Failure("rows_as_list", term, "it does not multiply the rows of arrays by one matrix")
+        closed, bound = closed_over(term, self.inputs)
+        small = batched(self.search, closed)
+        if small is not None:
+            self.made.append(small[0])
+            return self._of_closed(small[1], bound)
+        return seq(lambda _: listed, below_splits(FunctionStrategy("kernel", self._kernel)))(term)
+
+    def _listed(self, term: Expr) -> Result:
+        """The rows of arrays in arrays as one list, where a schedule for rows takes that."""
+        listed = as_list(term)
+        if isinstance(listed, Failure):
+            return listed
+        closed, bound = closed_over(listed.term, self.inputs)
+        if fitting(closed) is None:
+            return Failure("listed", term, "no schedule for rows takes the list of all rows")
+        return seq(lambda _: listed, lambda part: self._memory_bound(part, closed, bound))(term)
 
     def _rows_reduced(self, term: Expr) -> Result:
         """A product and reductions of its first operand's rows: in one kernel, or in two, what is faster."""
@@ -343,7 +382,8 @@ class _Kernels:
         fits = fitting(closed)
         if fits is None:
             cut = self._parts(terms_stored)
-            return choice(self._fused, cut, lambda part: self._default(part, GENERAL))(term)
+            others = choice(self._fused, self._listed, cut)
+            return choice(others, lambda part: self._default(part, GENERAL))(term)
         point = Point.of(fits.strategy.name, {})
         result = self.search.attempt(point, closed)
         if not isinstance(result, Success):
@@ -437,6 +477,24 @@ def _rows_stored(term: Expr) -> Result:
 
 
 rows_stored = FunctionStrategy("rows_stored", _rows_stored)
+
+
+def _is_over_rows(term: Expr) -> bool:
+    """x => g(x) |> map(row => …): whether what the inner map is over has rows."""
+    match call(term):
+        case "map", _, [Lambda(_, body), _]:
+            match call(body):
+                case "map", _, [Lambda(row, _), _]:
+                    return has_array(row.type)
+    return False
+
+
+# the rows of arrays in arrays as one list, which is split into these
+as_list: Strategy = seq(
+    check(_is_over_rows, "as_list", "no rows are in arrays in an array"),
+    NEST_AS_LIST,
+    below_splits(try_(FunctionStrategy("as_list", lambda term: as_list(term)))),
+)
 
 
 def _as_list(term: Expr) -> Result:

@@ -97,3 +97,23 @@ def computes(term: Expr) -> bool:
         return False
     function = applied[2][0]
     return not isinstance(function, Lambda) or not is_view(function.body, LONGER)
+
+
+def as_one_array(term: Expr) -> Expr:
+    """x of x |> split(n) |> …"""
+    applied = call(term)
+    return as_one_array(applied[2][-1]) if applied is not None and applied[0] == "split" else term
+
+
+@prints_as_call
+def below_splits(s: Rewrite) -> Strategy:
+    """s for the array that is split into arrays of arrays.
+
+    before: x |> split(n)
+    after:  s(x) |> split(n)
+    """
+
+    def run(term: Expr) -> Result:
+        return s(term) if as_one_array(term) is term else argument(run)(term)
+
+    return FunctionStrategy("below_splits", run)

@@ -29,7 +29,7 @@ settings.register_profile("nightly", max_examples=2000, **COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
-YOUNG = 300_000  # objects that were made since the last collection of garbage
+YOUNG = 1_000_000  # objects that were made since the last collection of garbage
 
 
 def pytest_collection_finish() -> None:

@@ -51,7 +51,7 @@ def _box(r: Resolver, command: i.BulkCopy | i.BulkStore, panels: list[str], fact
     path = tuple(variable(name) for name in [*panels, *names])
     extents = dict(zip(names, sizes[len(panels) :], strict=True))
     value = r.read(command.value, path, inside)
-    target = _clipped(r, r.write(command.target, path, inside), inside, command.origin)
+    target = _clipped(r, r.write(command.target, path, inside), set(names), inside, command.origin)
     copies = []
     for guards, source in _sources(value, set(names), command.origin):
         copy: i.Command = _copy(r, command, source, target, extents, inside)
@@ -94,7 +94,7 @@ def _copy(
 ) -> i.BulkCopy | i.BulkStore:
     """The copy of a box of one array, from or to it."""
     names = list(extents)
-    value = _without_zeros(r, source, inside, command.origin)
+    value = _without_zeros(r, source, set(names), inside, command.origin)
     shared, array = (target, value) if isinstance(command, i.BulkCopy) else (value, target)
     if not isinstance(array, i.Access) or array.buffer in r.shared or r.scalars.depends_on(set(names)):
         raise _refused("it is computed, or not in global memory", command.origin)
@@ -102,17 +102,41 @@ def _copy(
         raise _refused("it is copied from or to a buffer that is not in shared memory", command.origin)
     zero: dict[Atom, Nat] = {NatVariable(name): constant(0) for name in names}
     tile = _dense(r, shared, extents, inside, command.origin)
-    corner = tuple(simplify(n.substitute(zero), inside) for n in array.indices)
-    box = _extents(array, corner, extents, names, inside, command.origin)
+    indices, sizes = _joined(r, array, set(names), inside)
+    corner = tuple(simplify(n.substitute(zero), inside) for n in indices)
+    box = _extents(array.buffer, indices, corner, extents, inside, command.origin)
     patterns = swizzle(r.shared[shared.buffer]), _promoted(command.value)
-    name = _map(r, array.buffer, box, patterns, array.type, command.origin)
+    name = _map(r, array.buffer, sizes, box, patterns, array.type, command.origin)
     if isinstance(command, i.BulkCopy):
-        at_corner = i.Access(array.buffer, corner, array.type)
+        first = tuple(simplify(n.substitute(zero), inside) for n in array.indices)
+        at_corner = i.Access(array.buffer, first, array.type)
         barrier = r.write(command.barrier, (), inside)
         return i.BulkCopy(tile, at_corner, barrier, name, corner[::-1], origin=command.origin)
     start = simplify(r.linear(array).substitute(zero), inside)
     written = i.Tile(array.buffer, start, constant(0), True, tile.type, array.indices, tuple(extents.items()))
     return i.BulkStore(written, tile, name, corner[::-1], command.origin)
+
+
+def _joined(
+    r: Resolver, access: i.Access, names: set[str], facts: Facts
+) -> tuple[tuple[Nat, ...], tuple[Nat, ...]]:
+    """The indices and the sizes of an array, of which two dimensions are one where a box reaches across.
+
+    Rows of arrays in an array are adjacent, so a tile of joined arrays is a box of the list of all rows.
+    """
+    indices, sizes = list(access.indices), list(dimensions(r.buffers[access.buffer]))
+    zero: dict[Atom, Nat] = {NatVariable(name): constant(0) for name in names}
+    there = 0
+    while there + 2 < len(indices):
+        rest = simplify(indices[there] - indices[there].substitute(zero), facts)
+        if rest == constant(0) or any(rest == variable(name) for name in names):
+            there += 1
+            continue
+        indices[there : there + 2] = [
+            simplify(indices[there] * sizes[there + 1] + indices[there + 1], facts)
+        ]
+        sizes[there : there + 2] = [sizes[there] * sizes[there + 1]]
+    return tuple(indices), tuple(sizes)
 
 
 def _dense(r: Resolver, access: i.Access, extents: dict[str, Nat], facts: Facts, origin: Origin) -> i.Tile:
@@ -134,24 +158,26 @@ def _dense(r: Resolver, access: i.Access, extents: dict[str, Nat], facts: Facts,
     return i.Tile(access.buffer, start, constant(0), True, type_, access.indices, tuple(extents.items()))
 
 
-def _clipped(r: Resolver, target: i.Access, facts: Facts, origin: Origin) -> i.Access:
+def _clipped(r: Resolver, target: i.Access, names: set[str], facts: Facts, origin: Origin) -> i.Access:
     """The target of a bulk store without its bounds checks, since the copy engine clips at the bounds."""
     guards, limits = list(r.scalars.write_guards), list[tuple[Nat, Nat]]()
     r.scalars.write_guards.clear()
     if guards:
-        ends = zip(target.indices, dimensions(r.buffers[target.buffer]), strict=True)
+        ends = zip(*_joined(r, target, names, facts), strict=True)
         limits = [(whole_blocks(index, size, facts), size) for index, size in ends]
     if any(guard not in limits for guard in guards):
         raise _refused(f"some elements inside `{target.buffer}` are not written", origin)
     return target
 
 
-def _without_zeros(r: Resolver, value: i.Expression, facts: Facts, origin: Origin) -> i.Expression:
+def _without_zeros(
+    r: Resolver, value: i.Expression, names: set[str], facts: Facts, origin: Origin
+) -> i.Expression:
     """The source of a bulk copy without its bounds checks, since the copy engine zero-fills."""
     conditions, source = or_zero(value)
     if not conditions or not isinstance(source, i.Access):
         return value
-    ends = list(zip(source.indices, dimensions(r.buffers[source.buffer]), strict=True))
+    ends = list(zip(*_joined(r, source, names, facts), strict=True))
     room = [size - end for index, size in ends for end in (index, whole_blocks(index, size, facts))]
     if not all(_implied(condition, room, facts) for condition in conditions):
         raise _refused(f"zeros are read for some elements inside `{source.buffer}`", origin)
@@ -213,24 +239,24 @@ def _in_panels(
 
 
 def _extents(
-    source: i.Access,
+    buffer: str,
+    indices: tuple[Nat, ...],
     corner: tuple[Nat, ...],
     sizes: dict[str, Nat],
-    names: list[str],
     facts: Facts,
     origin: Origin,
 ) -> tuple[int, ...]:
     """The extents of the box in the dimensions of the array, in their order."""
     found: list[int] = []
-    left = list(names)
-    for index, start in zip(source.indices, corner, strict=True):
+    left = list(sizes)
+    for index, start in zip(indices, corner, strict=True):
         rest = simplify(index - start, facts)
         if rest == constant(0):
             found.append(1)
         elif left and rest == variable(left[0]):
             found.append(number(sizes[left.pop(0)], "the size of a tile", origin))
         else:
-            raise _refused(f"along a dimension of `{source.buffer}` its index is {index}", origin)
+            raise _refused(f"along a dimension of `{buffer}` its index is {index}", origin)
     if left:
         raise _refused("its elements are not in the order of the array", origin)
     return tuple(found)
@@ -252,14 +278,20 @@ def _promoted(value: i.Expression) -> int:
 
 
 def _map(
-    r: Resolver, buffer: str, box: tuple[int, ...], patterns: tuple[int, int], element: object, origin: Origin
+    r: Resolver,
+    buffer: str,
+    sizes: tuple[Nat, ...],
+    box: tuple[int, ...],
+    patterns: tuple[int, int],
+    element: object,
+    origin: Origin,
 ) -> str:
-    key = (buffer, box, patterns)
+    key = (buffer, sizes, box, patterns)
     if key not in r.maps:
         if not isinstance(element, Scalar):
             raise _refused(f"its elements are of type `{element}`", origin)
         try:
-            made = map_over(dimensions(r.buffers[buffer]), element, box, *patterns)
+            made = map_over(sizes, element, box, *patterns)
         except LaunchError as error:
             raise TranslationError(
                 "R0731", f"this tile cannot be bulk-copied: {error.message}", origin

@@ -43,7 +43,7 @@ from strategies.core import (
     try_,
 )
 from strategies.memory_bound.blocks import WARP, chosen_or, refuse
-from strategies.places import in_inputs
+from strategies.places import below_splits, in_inputs
 from strategies.settings import searched
 
 NO_BATCH = "expected a map over a batch of arrays of known sizes"
@@ -80,7 +80,7 @@ def batch(
     operands: fragments are read from `runs` as they came, by threads or by the copying unit (`bulk`), or
               from `padded` rows that runs are laid out in again, or that threads bring `elements` to, as many
               at once as divide rows; else chosen
-    vector:   elements that a thread brings to padded rows at once, at most 16 bytes; 0: chosen
+    vector:   elements that a thread brings at once, at most 16 bytes; 0: chosen
     columns:  of a matrix, for each of all warps, a multiple of 8; 0: chosen
     """
     chosen_or("batch", count=count, threads=threads, rows=rows, vector=vector, columns=columns)
@@ -116,11 +116,11 @@ def batch(
         unused = [name for name, given in of_blocks.items() if given]
         if unused and plan.by != BLOCKS:
             return refuse("batch", f"`{unused[0]}` changes nothing: matrices are multiplied by {plan.by}")
-        if vector and (plan.by != BLOCKS or plan.operands in (RUNS, BULK)):
-            return refuse("batch", "`vector` changes nothing: fragments are read from runs as they came")
+        if vector and in_bulk:
+            return refuse("batch", "`vector` changes nothing: the copying unit brings operands")
         if threads and in_bulk:
             return refuse("batch", "`threads` changes nothing: there is a warp for each part of a matrix")
-        copied = staged_in_bulk(sizes.pattern) if in_bulk else staged(plan.threads)
+        copied = staged_in_bulk(sizes.pattern) if in_bulk else staged(plan.threads, plan.vector)
         runs = id_ if plan.operands == ELEMENTS else argument(copied)
         compute = seq(runs, multiplied(plan, sizes))
         if not plan.stored:
@@ -130,7 +130,11 @@ def batch(
             plan.count, stored_in_bulk(compute) if unpadded else through_shared(plan.threads, compute)
         )
 
-    return FunctionStrategy("batch", complete(in_inputs(seq(try_(POINTWISE_EACH), depending(chosen)))))
+    return FunctionStrategy("batch", complete(in_inputs(seq(one_batch, below_splits(depending(chosen))))))
+
+
+# an array of matrices, where they are in arrays in an array, too
+one_batch = try_(POINTWISE_EACH)
 
 
 def chosen_from(name: str, value: str, known: tuple[str, ...]) -> None:

@@ -81,18 +81,21 @@ def as_run(s: Rewrite) -> Strategy:
 
 
 @prints_as_call
-def staged(threads: int) -> Strategy:
-    """Arrays of arrays, zipped or not, in shared memory, each copied as one run by all threads of a block."""
+def staged(threads: int, vector: int = 0) -> Strategy:
+    """Arrays of arrays, zipped or not, in shared memory, each copied as one run by all threads of a block.
+
+    vector: elements that a thread copies at once, at most; 0: as many as divide the run
+    """
 
     def chosen(term: Expr) -> Rewrite:
         runs = list(arrays_of(term.type))
         if not all(isinstance(shape(run)[1], Scalar) for run in runs):
             return refuse("staged", f"`{term.type}` is not made of arrays of numbers")
-        asynchronous = all(vector_of(run) * width_of(run) >= LEAST_ASYNCHRONOUS for run in runs)
+        asynchronous = all(vector_of(run, vector) * width_of(run) >= LEAST_ASYNCHRONOUS for run in runs)
         padded = padding_of(runs)
         layout = PADDED.with_sizes(p=padded) if padded else id_
         copy = COPY_ASYNC if asynchronous else id_
-        return seq(IN_SHARED, layout, copy, argument(each_part(as_run(moved(threads)))))
+        return seq(IN_SHARED, layout, copy, argument(each_part(as_run(moved(threads, vector)))))
 
     return depending(chosen)
 
@@ -136,9 +139,9 @@ def each_part(s: Rewrite) -> Strategy:
 
 
 @prints_as_call
-def moved(threads: int) -> Strategy:
-    """A run through all threads of a block, by the widest vectors that divide it."""
-    return depending(lambda run: Block(threads, vector_of(run.type), strategy="batch").write)
+def moved(threads: int, vector: int = 0) -> Strategy:
+    """A run through all threads of a block, by the widest vectors that divide it, or narrower ones."""
+    return depending(lambda run: Block(threads, vector_of(run.type, vector), strategy="batch").write)
 
 
 @prints_as_call
@@ -192,12 +195,12 @@ def row_bytes(run: Type) -> int:
     return (shape(run)[0][-1].value or 0) * width_of(run)
 
 
-def vector_of(run: Type) -> int:
+def vector_of(run: Type, most: int = 0) -> int:
     """How many elements of a run a thread moves at once: as many as divide it, 16 bytes at most."""
     elements = 1
     for size in shape(run)[0]:
         elements *= size.value or 1
-    return gcd(elements, WIDEST // width_of(run))
+    return gcd(elements, WIDEST // width_of(run), most)
 
 
 def stored_part(run: Type) -> int:

@@ -11,7 +11,7 @@ from strategies.abstraction import outermost_parts
 from strategies.batches.fragments import COLUMNS, FRAGMENTS, ROWS
 from strategies.batches.runs import PADDING, added_by_padding, arrays_of, row_bytes, stored_part, width_of
 from strategies.matmul.products import Product, is_product
-from strategies.memory_bound.blocks import WARP, WIDEST
+from strategies.memory_bound.blocks import WARP, WIDEST, reduced_length
 
 THREADS, WARPS, BLOCKS = "threads", "warps", "blocks"
 SHARED, DIRECT = "shared", "direct"
@@ -56,7 +56,7 @@ class Plan:
     rows: of a matrix, for each of all warps
     operands: where fragments are read from: runs as they came, by threads or the copying unit, or rows with
               zeros up to whole fragments, from runs or, element by element, from memory
-    vector: elements that a thread brings to such rows at once; 0: as many as divide rows
+    vector: elements that a thread brings at once; 0: as many as divide runs, or rows that are padded
     columns: of a matrix, for each of all warps; 0: all
     """
 
@@ -80,6 +80,7 @@ class Sizes:
     matrices: whether an element of the batch has a matrix, and not only rows
     longer: the bytes that padded rows add in shared memory: of what is read, of what is written
     row_bytes: of the matrices that are read
+    reduced: how many elements the longest reduction has
     """
 
     batch: int
@@ -92,6 +93,7 @@ class Sizes:
     matrices: bool = True
     longer: tuple[int, int] = (0, 0)
     row_bytes: tuple[int, ...] = ()
+    reduced: int = 1
 
     @classmethod
     def of(cls, term: Expr) -> Sizes | None:
@@ -113,6 +115,7 @@ class Sizes:
         depths = [product.length.value or 1 for product in found]
         read = [prod(n.value or 1 for n in shape(run)[0][1:]) * width_of(run) for run in runs]
         operand = multiplied_type(found[0]) if found else ""
+        reductions = [length.value or 1 for part in subterms(function) if (length := reduced_length(part))]
         return cls(
             batch,
             tuple(read),
@@ -124,6 +127,7 @@ class Sizes:
             any(len(shape(run)[0]) > 2 for run in runs),
             (added_by_padding(runs), added_by_padding([term.type], stored_part(term.type))),
             tuple(map(row_bytes, runs)),
+            max(reductions, default=1),
         )
 
     @property
@@ -138,7 +142,7 @@ class Sizes:
     def are_small(self) -> bool:
         """Whether a block can take one of them as a whole."""
         wide = self.operand in FRAGMENTS or self.columns <= WIDEST_ROW
-        fits = max(self.product) <= LARGEST_SIDE and sum(self.read) + RESERVED <= ROOM
+        fits = max(*self.product, self.reduced) <= LARGEST_SIDE and sum(self.read) + RESERVED <= ROOM
         return self.matrices and wide and fits
 
     @property

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Failure, Result, Success
 from rewrites.storing import GLOBAL_FIRST, is_global
-from rise.expr import Expr
-from strategies.core import FunctionStrategy, Rewrite, Strategy, prints_as_call, seq
+from rise.expr import Expr, Lambda, call
+from strategies.abstraction import outermost_parts
+from strategies.core import FunctionStrategy, Rewrite, Strategy, prints_as_call, seq, try_
 from strategies.kernels import each_kernel, stores_first
-from strategies.matmul.products import contains, is_product, outline
+from strategies.matmul.products import Product, is_product, outline
 from strategies.normal_forms import view_inward
 
 
@@ -33,5 +35,24 @@ def each_product_kernel(s: Rewrite, otherwise: Rewrite) -> Strategy:
 @lru_cache(maxsize=128)
 def has_product(term: Expr) -> bool:
     """Whether there is a product of matrices in a term, once it stands by itself."""
-    outlined = seq(view_inward, outline)(term)
-    return isinstance(outlined, Success) and contains(is_product)(outlined.term)
+    return bool(_products(term))
+
+
+@lru_cache(maxsize=128)
+def multiplies(term: Expr) -> bool:
+    """Whether one of the products is of all rows and all columns, and not of each row by itself."""
+    return any(not _is_rowwise(product) for product in _products(term))
+
+
+def _products(term: Expr) -> list[Expr]:
+    outlined = seq(try_(POINTWISE_EACH), view_inward, outline)(term)
+    return outermost_parts(outlined.term, is_product) if isinstance(outlined, Success) else []
+
+
+def _is_rowwise(product: Expr) -> bool:
+    """Whether the inner array belongs to the outer element: x => x |> map(reduce(+, 0))."""
+    match call(product):
+        case _, _, [Lambda(x, _), _]:
+            return x.name in Product.of(product).columns.free
+        case _:
+            return False

@@ -85,7 +85,7 @@ from strategies.matmul.staging import copies_of, loaded_ahead, promoted, special
 from strategies.matmul.sums import in_one_sum
 from strategies.matmul.tiling import in_tile, raster, tile_output, tile_reduction, tupled
 from strategies.normal_forms import view_inward
-from strategies.places import arguments, in_inputs, mapped
+from strategies.places import arguments, below_splits, in_inputs, mapped
 from strategies.rounded import in_few_instructions
 
 NO_CLUSTERS = (
@@ -133,6 +133,8 @@ def of_matrices(s: Rewrite, cluster: int = 1, together: int = 1) -> Strategy:
 
     before: zip(As)(Bs) |> map((A, B) => A·B)
     after:  zip(As)(Bs) |> mapBlock(2)((A, B) => s(A·B)), or s's persistent blocks compute all tiles
+
+    Arrays of matrices in arrays are computed as one array, which is split into these.
     """
     in_grid = seq(check(lambda _: cluster == 1, "of_matrices", NO_CLUSTERS), low.MAP_BLOCK.with_sizes(d=2))
     listed = seq(of_several_arrays, arrays_in_groups(together))
@@ -145,7 +147,10 @@ def of_matrices(s: Rewrite, cluster: int = 1, together: int = 1) -> Strategy:
     several = seq(
         choice(check(in_two_arrays, "of_matrices", "one array is stored"), RESULTS), arguments(2, s)
     )
-    one = choice(s, batch, under_views(batch))
+    nested = seq(
+        check(lambda term: rank(term) > 3, "of_matrices", NO_MATRIX), POINTWISE_EACH, below_splits(batch)
+    )
+    one = choice(s, batch, under_views(batch), nested)
     return depending(lambda term: several if isinstance(term.type, Pair) else one)
 
 

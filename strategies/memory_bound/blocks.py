@@ -51,6 +51,7 @@ EACH = 32  # bytes of a row that a thread has, where there are enough threads
 MOST_THREADS = 1024  # of a block
 KEPT = 128  # bytes of a row that a thread keeps in registers at most
 LOOPING = 512  # threads of a block whose rows are longer, and are read in turns
+MATRIX = 2  # dimensions
 MOST_LOADS = 8  # under way before a thread computes, and vectors that a loop is unrolled to
 FEW_BYTES = 64  # under way before a thread computes that has 32 registers
 FAN = 8

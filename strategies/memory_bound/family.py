@@ -15,14 +15,12 @@ from strategies.contiguity import Contiguity, contiguity_of
 from strategies.core import FunctionStrategy, Strategy
 from strategies.evaluation import has_levels, is_expression
 from strategies.loops.nests import nearest
-from strategies.memory_bound.blocks import reduced_length
+from strategies.memory_bound.blocks import MATRIX, reduced_length
 from strategies.memory_bound.elementwise import elementwise
 from strategies.memory_bound.reduction import reduction
 from strategies.memory_bound.rows import rows
 from strategies.memory_bound.stencil import stencil
-from strategies.memory_bound.transposition import transposition
-
-MATRIX = 2  # dimensions
+from strategies.memory_bound.transposition import TILE, transposition
 
 
 @dataclass(frozen=True)
@@ -59,6 +57,12 @@ def _of_elements(term: Expr) -> Fitting | None:
         return None
     if len(sizes) == MATRIX and _columns_are_contiguous(term):
         return Fitting(transposition(), "columns of the result are contiguous in what is read")
+    if (
+        len(sizes) == MATRIX + 1
+        and _are_transposed(term)
+        and all((n.value or TILE) >= TILE for n in sizes[1:])
+    ):
+        return Fitting(transposition(), "columns of each matrix are contiguous in what is read")
     if len(sizes) == MATRIX and any(isinstance(p, Primitive) and p.name == "slide" for p in subterms(term)):
         return Fitting(stencil(), "elements of a matrix are computed of windows, which neighbours share")
     return Fitting(elementwise(), "each element is computed by itself")
@@ -125,6 +129,12 @@ def _reduces(term: Expr) -> bool:
 def _columns_are_contiguous(term: Expr) -> bool:
     known = contiguity_of(term, {})
     return isinstance(known, Contiguity) and known.dimensions == (True, False)
+
+
+def _are_transposed(term: Expr) -> bool:
+    """The same of the matrices in an array."""
+    known = contiguity_of(term, {})
+    return isinstance(known, Contiguity) and known.dimensions == (False, True, False)
 
 
 def _loop_of(term: Expr) -> Expr | None:

@@ -25,7 +25,8 @@ from strategies.core import (
     prints_as_call,
     seq,
 )
-from strategies.memory_bound.blocks import at_least, chosen_or, refuse
+from strategies.memory_bound.blocks import MATRIX, at_least, chosen_or, refuse
+from strategies.memory_bound.elementwise import LARGEST
 from strategies.memory_bound.widths import widest, widest_vector
 from strategies.places import arguments, in_inputs, mapped
 from strategies.settings import searched
@@ -39,7 +40,7 @@ BANK = 4  # bytes
 )
 @prints_as_call
 def transposition(tile: int = TILE, threads: int = THREADS, vector: int = 0, padding: int = 0) -> Strategy:
-    """Transposes a matrix by tiles in shared memory, one for each block.
+    """Transposes a matrix, or each of an array, by tiles in shared memory, one for each block.
 
     tile:    rows and columns of a tile
     threads: of a block
@@ -57,7 +58,7 @@ def transposition(tile: int = TILE, threads: int = THREADS, vector: int = 0, pad
         )
         raise StrategyError("R0609", reason)
 
-    def chosen(term: Expr) -> Rewrite:
+    def chosen(term: Expr, first: int = 0) -> Rewrite:
         known = contiguity_of(term, {})
         if not isinstance(known, Contiguity) or known.dimensions != (True, False):
             return refuse("transposition", "expected a matrix whose columns are contiguous in memory")
@@ -66,20 +67,32 @@ def transposition(tile: int = TILE, threads: int = THREADS, vector: int = 0, pad
         by = [vector or gcd(most, size) for size in (read, written)]
         # neighbours read elements below each other, or vectors of them
         apart = padding or (max(1, BANK // widest(term)) if by[1] == 1 else 1)
-        return tiled(tile, tile, through_shared(tile, threads, by[0], by[1], apart))
+        return tiled(tile, tile, through_shared(tile, threads, by[0], by[1], apart), first)
 
-    return FunctionStrategy("transposition", complete(in_inputs(depending(chosen))))
+    def each(term: Expr) -> Rewrite:
+        (count, *_), _ = shape(term.type)
+        if len(shape(term.type)[0]) == MATRIX:
+            return chosen(term)
+        # tiles of a matrix are beside each other in the grid, if its last dimension has room for all matrices
+        first = 0 if (count.value or LARGEST + 1) <= LARGEST else 1
+        of_each = mapped(depending(lambda matrix: chosen(matrix, first)))
+        return seq(of_each, low.MAP_BLOCK.with_sizes(d=2 if first == 0 else 0))
+
+    return FunctionStrategy("transposition", complete(in_inputs(depending(each))))
 
 
 @prints_as_call
-def tiled(rows: int, columns: int, s: Rewrite) -> Strategy:
-    """s in each tile of a matrix, a block each; tiles at the border are filled up, and cut when written."""
+def tiled(rows: int, columns: int, s: Rewrite, first: int = 0) -> Strategy:
+    """s in each tile of a matrix, a block each; tiles at the border are filled up, and cut when written.
+
+    first: the dimension of the grid that tiles of some rows are beside each other in; their rows are the next
+    """
 
     def chosen(term: Expr) -> Rewrite:
         sizes, _ = shape(term.type)
         more = [missing(size, part) for size, part in zip(sizes, (rows, columns), strict=True)]
-        inner = seq(mapped(argument(s)), low.MAP_BLOCK.with_sizes(d=0))
-        outer = seq(mapped(arguments(2, inner)), low.MAP_BLOCK.with_sizes(d=1))
+        inner = seq(mapped(argument(s)), low.MAP_BLOCK.with_sizes(d=first))
+        outer = seq(mapped(arguments(2, inner)), low.MAP_BLOCK.with_sizes(d=first + 1))
         whole = seq(b.TILES.with_sizes(m=rows, n=columns), argument(outer))
         longer = [ROUND_UP.with_sizes(p=more[0])] if more[0] is not None else []
         wider = [ROUND_UP_COLUMNS.with_sizes(p=more[1])] if more[1] is not None else []

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Success
-from rise.expr import Expr, Lambda
+from rise.expr import Expr, Identifier, Lambda, call
 from rise.instructions import Family
+from rise.normal import is_view
+from strategies.batches.batch import one_batch
 from strategies.batches.fragments import COLUMNS, ROWS
 from strategies.batches.sizes import (
     BLOCKS,
@@ -23,7 +24,7 @@ from strategies.batches.sizes import (
     Sizes,
 )
 from strategies.batches.tiles import tiles
-from strategies.core import try_
+from strategies.places import as_one_array
 from strategies.search.choice import Choice, Search
 from strategies.search.space import Point
 
@@ -33,6 +34,7 @@ FEW_WHOLE, FEW_TILES = 4, 1 / 3
 # Measured: how many runs, of an odd number of elements or not, threads bring sooner than the copying unit.
 FEW_RUNS = {True: 2.5, False: 8}
 PAIR = 4  # bytes
+NARROWER = (4, 2, 1)  # vectors, in elements
 
 WORKERS = {THREADS: "threads", WARPS: "a warp each", BLOCKS: "all of its warps"}
 
@@ -45,8 +47,8 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
     body = program
     while isinstance(body, Lambda):
         body = body.body
-    found = try_(POINTWISE_EACH)(body)
-    sizes = Sizes.of(found.term) if isinstance(found, Success) else None
+    found = one_batch(body)
+    sizes = Sizes.of(as_one_array(found.term)) if isinstance(found, Success) else None
     if sizes is None or not sizes.are_small:
         return None
     plan = sizes.plan()
@@ -56,6 +58,8 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
         return None
     in_bulk = sizes.suit_bulk and Family.WGMMA in search.gpu.sustained
     bulk, others = tuple(copied_in_bulk(sizes)) if in_bulk else (), tuple(alternatives(plan))
+    if not are_runs(as_one_array(found.term)):
+        others = (*others, *(Point.of("batch", {"vector": vector}) for vector in NARROWER))
     points = (*others, *bulk) if are_few_runs(search, sizes, plan) else (*bulk, *others)
     if are_few_rows(search, sizes, plan):
         points = (Point.by("tensor_core", tiles(sizes)), *points)
@@ -96,6 +100,18 @@ def are_few_runs(search: Search, sizes: Sizes, plan: Plan) -> bool:
     odd = sizes.copied_at_once < PAIR
     few_ = sizes.batch <= FEW_RUNS[odd] * search.gpu.multiprocessors
     return not sizes.are_chunks and few_ and (not odd or plan.vector > 0)
+
+
+def are_runs(term: Expr) -> bool:
+    """Whether the matrices that a map is over are adjacent in memory, row by row, in each of its arrays."""
+    applied = call(term)
+    match applied:
+        case "map", _, [_, xs] if not is_view(term):
+            return are_runs(xs)
+        case (("zip" | "join" | "split"), _, arrays):
+            return all(map(are_runs, arrays))
+        case _:
+            return isinstance(term, Identifier)
 
 
 def copied_in_bulk(sizes: Sizes) -> Iterator[Point]:

@@ -36,7 +36,7 @@ from strategies.matmul.schedule import Schedule
 from strategies.matmul.separate import ACROSS, in_boxes
 from strategies.matmul.sums import in_one_sum
 from strategies.normal_forms import view_inward
-from strategies.places import in_inputs, mapped
+from strategies.places import as_one_array, in_inputs, mapped
 
 # functions that take a special unit or a sequence of instructions, and how many operations one is worth
 SPECIAL_FUNCTIONS = ROUNDED | {"reciprocal", "div"}
@@ -187,6 +187,8 @@ class Problem(Remembers):
             matrix = cls.of(_after(in_inputs(lambda _: Success(pairs)), program))
             stored = 0 if reduced.stored is None else _bytes(reduced.stored.type)
             return matrix and replace(matrix, result_bytes=stored, reduced=True, turned=reduced.turned)
+        if rank(_body(program)) > 3:
+            return cls._nested(program)
         found, scattered = _outlined(program), False
         if found is not None and not in_one_matrix(_body(found)) and rank(_body(program)) == 2:
             matrices = matrices_in(_body(program))
@@ -229,6 +231,12 @@ class Problem(Remembers):
             input_bytes=_input_bytes(program), missing=missing,
             in_boxes=all(in_boxes(matrix) for both in operands(found) for matrix in both),
         )  # fmt: skip
+
+    @classmethod
+    def _nested(cls, program: Expr) -> Problem | None:
+        """Of arrays of matrices in arrays, which are computed as one array."""
+        flat = in_inputs(seq(POINTWISE_EACH, lambda term: Success(as_one_array(term))))(program)
+        return cls.of(flat.term) if isinstance(flat, Success) else None
 
 
 def _is(part: Expr, name: str) -> bool:

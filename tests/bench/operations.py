@@ -16,6 +16,8 @@ PAPERS = ROOT / "benchmarks" / "tables" / "papers" / "programs.rise"
 
 MEMORY = ROOT / "benchmarks" / "tables" / "memory.rise"
 
+NESTED = ROOT / "benchmarks" / "tables" / "nested.rise"
+
 PROGRAMS = {
     "gemm": (GEMM, "gemm", {"m": 7, "n": 5, "k": 13}),
     "matmul": (GEMM, "matmul", {"m": 1, "n": 5, "k": 13}),
@@ -72,4 +74,10 @@ PROGRAMS = {
     "convolutionBias": (FUSED, "convolutionBias", {"h": 4, "w": 3, "c": 5, "o": 7}),
     "chain": (FUSED, "chain", {"m": 7, "n": 5, "k": 13, "l": 9}),
     "perceptron": (FUSED, "perceptron", {"m": 7, "n": 5, "k": 13, "l": 9}),
+    "headScores": (NESTED, "headScores", {"b": 2, "h": 3, "m": 7, "n": 5, "k": 13}),
+    "groupScores": (NESTED, "groupScores", {"b": 2, "h": 3, "m": 7, "n": 5, "k": 13}),
+    "softmaxOfHeads": (NESTED, "softmaxOfHeads", {"b": 2, "h": 3, "m": 5, "n": 7}),
+    "sumsOfRows": (NESTED, "sumsOfRows", {"b": 3, "m": 5, "n": 7}),
+    "timesVectors": (NESTED, "timesVectors", {"b": 3, "m": 5, "n": 7}),
+    "transposedEach": (NESTED, "transposedEach", {"b": 3, "m": 5, "n": 7}),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench import evaluations, fused
+from bench import evaluations, fused, nested
 from bench.data import integers, normal
 from bench.interpreted import operation
 from bench.operations import OPERATIONS, bound
@@ -19,7 +19,7 @@ from tests.bench.operations import PROGRAMS
 
 
 def test_every_operation_is_tested() -> None:
-    assert set(PROGRAMS) == set(OPERATIONS) | set(fused.OPERATIONS) | set(evaluations.OPERATIONS)
+    assert set(PROGRAMS) == {*OPERATIONS, *fused.OPERATIONS, *nested.OPERATIONS, *evaluations.OPERATIONS}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -175,6 +175,16 @@ SHAPES = (
         " |> map(fun((y, x) => (x - z, f(y))))))))",
     ),
     (
+        "pointwise, of each matrix",
+        "zip(xs)(ys) |> map(fun((p, q) => zip(p)(transpose(q)) |> map(fun((a, s) => a |> map(fun(r =>"
+        " zip(s)(r) |> map(fun((y, x) => (x - z, f(y))))))))))",
+    ),
+    ("*(*f), as one list", "xs |> map(fun(x => x |> map(f)))"),
+    (
+        "*(*f), as one list",
+        "zip(xs)(ys) |> map(fun((x, v) => zip(x)(zs) |> map(fun((y, z) => (v, f(y, z))))))",
+    ),
+    (
         "pointwise on fragments",
         "zip(asMatrix(f : Fragment[16, 8, 16, f32, Accum]))(ys)"
         " |> map(fun((r, y) => zip(zs)(r) |> map(fun((z, x) => f16(x) * y + z))))",

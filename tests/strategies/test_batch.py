@@ -21,7 +21,7 @@ from rise.types import Array, Scalar
 from strategies.auto import auto
 from strategies.batches.batch import batch
 from strategies.batches.fragments import spacing
-from strategies.batches.sizes import BLOCKS, ELEMENTS, RESERVED, ROOM, THREADS, WARPS, Sizes
+from strategies.batches.sizes import BLOCKS, BULK, ELEMENTS, RESERVED, ROOM, THREADS, WARPS, Sizes
 from strategies.search.batches import batched
 from strategies.search.choice import Search
 from strategies.search.hardware import for_target
@@ -234,12 +234,13 @@ def test_parameters_that_cannot_be_are_refused() -> None:
     ):
         with pytest.raises(StrategyError, match=said):
             batch(**given)
-    for term, given, said in (
+    cases: tuple[tuple[Expr, dict[str, Any], str], ...] = (
         (products(5, 8, 8, 8, "f32"), {"by": WARPS}, "no fragments of `f32`: use `by=threads`"),
         (products(5, 8, 8, 8), {"operands": ELEMENTS}, "`operands` changes nothing"),
-        (products(5, 64, 64, 64), {"vector": 2}, "`vector` changes nothing"),
+        (products(5, 64, 64, 64), {"vector": 2, "operands": BULK}, "`vector` changes nothing"),
         (products(5, 8, 8, 8), {"rows": 16}, "`rows` changes nothing: matrices are multiplied by warps"),
-    ):
+    )
+    for term, given, said in cases:
         result = batch(**given)(term)
         assert isinstance(result, Failure) and said in str(result.error("batch"))
 

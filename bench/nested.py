@@ -1,0 +1,80 @@
+"""Arrays of matrices, or of rows, in arrays: references at sampled elements, and the same in torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from bench.fused import rounded
+from bench.operations import Expected, Inputs, Mesh, Operation
+from bench.table import Sizes
+
+
+def _scores(x: Inputs, mesh: Mesh) -> Expected:
+    """Queries b.h.m.k and keys b.h.n.k, or b.n.k that the heads of a group share."""
+    queries, keys = x
+    batch, head, rows, columns = mesh
+    of_head = (batch, head) if len(keys.shape) == len(queries.shape) else (batch,)
+    inner = np.arange(queries.shape[-1])
+    left = queries.at(batch, head, rows, inner.reshape(1, 1, 1, -1))
+    right = keys.at(*of_head, columns, inner.reshape(1, 1, -1, 1))
+    return Expected(left @ right, np.abs(left) @ np.abs(right))
+
+
+def _softmax(x: Inputs, mesh: Mesh) -> Expected:
+    *outer, columns = mesh
+    rows = x[0].at(*outer, np.arange(x[0].shape[-1]).reshape(1, 1, 1, -1))
+    powers = np.exp(rows - rows.max(-1, keepdims=True))
+    values = (powers / powers.sum(-1, keepdims=True))[..., columns.reshape(-1)]
+    return rounded(Expected(values, values), 64, 2**-8)
+
+
+def _row_sums(x: Inputs, mesh: Mesh) -> Expected:
+    batch, rows = (index[..., None] for index in mesh)
+    of_rows = x[0].at(batch, rows, np.arange(x[0].shape[-1]))
+    return Expected(of_rows.sum(-1), np.abs(of_rows).sum(-1))
+
+
+def _times_vectors(x: Inputs, mesh: Mesh) -> Expected:
+    batch, rows = (index[..., None] for index in mesh)
+    inner = np.arange(x[0].shape[-1])
+    products = x[0].at(batch, rows, inner) * x[1].at(batch, inner)
+    return Expected(products.sum(-1), np.abs(products).sum(-1))
+
+
+def _transposed(x: Inputs, mesh: Mesh) -> Expected:
+    batch, rows, columns = mesh
+    values = x[0].at(batch, columns, rows)
+    return Expected(values, np.abs(values))
+
+
+def _flops(sizes: Sizes) -> int:
+    return 2 * sizes["b"] * sizes["h"] * sizes["m"] * sizes["n"] * sizes["k"]
+
+
+def _elements(sizes: Sizes) -> int:
+    return sizes["b"] * sizes["m"] * sizes["n"]
+
+
+OPERATIONS: Mapping[str, Operation] = {
+    "headScores": Operation(_flops, lambda s: s["k"], _scores),
+    "groupScores": Operation(_flops, lambda s: s["k"], _scores),
+    "softmaxOfHeads": Operation(lambda s: 5 * s["h"] * _elements(s), lambda s: 64, _softmax, exact=False),
+    "sumsOfRows": Operation(_elements, lambda s: s["n"], _row_sums),
+    "timesVectors": Operation(lambda s: 2 * _elements(s), lambda s: s["n"], _times_vectors),
+    "transposedEach": Operation(lambda s: 0, lambda s: 1, _transposed),
+}
+
+
+def functions(torch: Any) -> Mapping[str, Callable[..., Any]]:
+    """Each takes the inputs of its operation and gives its result."""
+    return {
+        "headScores": lambda q, k: torch.matmul(q, k.transpose(-1, -2)),
+        "groupScores": lambda q, k: torch.matmul(q, k[:, None].transpose(-1, -2)),
+        "softmaxOfHeads": lambda x: torch.softmax(x, -1),
+        "sumsOfRows": lambda x: x.sum(-1),
+        "timesVectors": lambda x, v: torch.bmm(x, v[..., None])[..., 0],
+        "transposedEach": lambda x: x.transpose(1, 2).contiguous(),
+    }
