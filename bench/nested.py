@@ -44,6 +44,16 @@ def _times_vectors(x: Inputs, mesh: Mesh) -> Expected:
     return Expected(products.sum(-1), np.abs(products).sum(-1))
 
 
+def _layer(x: Inputs, mesh: Mesh) -> Expected:
+    """Rows b.m.k times the rows n.k of weights, with a bias for each of these; nothing is negative."""
+    batch, rows, columns = mesh
+    inner = np.arange(x[0].shape[-1])
+    left, right = x[0].at(batch, rows, inner.reshape(1, 1, -1)), x[1].at(columns, inner.reshape(1, -1, 1))
+    bias = x[2].at(columns)
+    sums, magnitude = left @ right + bias, np.abs(left) @ np.abs(right) + np.abs(bias)
+    return Expected(np.maximum(sums, 0), magnitude)
+
+
 def _transposed(x: Inputs, mesh: Mesh) -> Expected:
     batch, rows, columns = mesh
     values = x[0].at(batch, columns, rows)
@@ -64,6 +74,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "softmaxOfHeads": Operation(lambda s: 5 * s["h"] * _elements(s), lambda s: 64, _softmax, exact=False),
     "sumsOfRows": Operation(_elements, lambda s: s["n"], _row_sums),
     "timesVectors": Operation(lambda s: 2 * _elements(s), lambda s: s["n"], _times_vectors),
+    "layer": Operation(lambda s: 2 * _elements(s) * s["k"], lambda s: s["k"], _layer),
     "transposedEach": Operation(lambda s: 0, lambda s: 1, _transposed),
 }
 
@@ -71,10 +82,11 @@ OPERATIONS: Mapping[str, Operation] = {
 def functions(torch: Any) -> Mapping[str, Callable[..., Any]]:
     """Each takes the inputs of its operation and gives its result."""
     return {
-        "headScores": lambda q, k: torch.matmul(q, k.transpose(-1, -2)),
-        "groupScores": lambda q, k: torch.matmul(q, k[:, None].transpose(-1, -2)),
+        "headScores": lambda q, k: torch.matmul(q, k.mT),
+        "groupScores": lambda q, k: torch.matmul(q, k[:, None].mT),
         "softmaxOfHeads": lambda x: torch.softmax(x, -1),
         "sumsOfRows": lambda x: x.sum(-1),
         "timesVectors": lambda x, v: torch.bmm(x, v[..., None])[..., 0],
-        "transposedEach": lambda x: x.transpose(1, 2).contiguous(),
+        "layer": lambda x, w, bias: torch.relu(torch.nn.functional.linear(x, w, bias)),
+        "transposedEach": lambda x: x.mT.contiguous(),
     }

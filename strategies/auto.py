@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rewrites.algorithmic import MAP_FUSION, MAP_IDENTITY
+from rewrites.algorithmic import MAP_FUSION
 from rewrites.maps import LET_IN_LET, LET_INLINE, MAP_LET
 from rewrites.memory import IN_GLOBAL
-from rewrites.nests import NEST_AS_LIST
 from rewrites.prologue import INLINE
 from rewrites.result import Failure, Result, Success
 from rewrites.storing import APPLIED_AS_LET, GLOBAL_FIRST, STORED_BEFORE_MAP, is_global
 from rewrites.unused import DROP_UNUSED
-from rewrites.views import ROWS_AS_LIST
 from rise.canonical import canonical
 from rise.check.symbolic import RuntimeSize
 from rise.errors import RiseError
@@ -31,8 +29,6 @@ from strategies.core import (
     FunctionStrategy,
     Rewrite,
     Strategy,
-    argument,
-    check,
     choice,
     normalize,
     prints_as_call,
@@ -55,8 +51,8 @@ from strategies.matmul.separate import (
     product_stored,
     separate_kernels,
 )
-from strategies.memory_bound.blocks import MATRIX
 from strategies.memory_bound.family import fitting
+from strategies.nests import is_over_rows, of_short_rows, rows_as_list
 from strategies.operands import each_operand, in_function, nth_operand, operand
 from strategies.places import as_one_array, below_splits, in_inputs, mapped
 from strategies.search.batches import batched
@@ -218,7 +214,7 @@ class _Kernels:
 
     def _kernel(self, term: Expr) -> Result:
         """One kernel; several where no schedule takes all of it."""
-        cuts = map(self._parts, (separate_kernels, value_stored, rows_stored, rows_listed))
+        cuts = map(self._parts, (separate_kernels, value_stored, rows_stored))
         parts = choice(self._rows_as_list, self._rows_reduced, *cuts, self._one)
         whole = choice(self._one_pass, self._rows_of_arrays)
         return choice(whole, seq(normalize(choice(INLINE, used_once)), parts))(term)
@@ -231,34 +227,36 @@ class _Kernels:
         self.made.append(found[0])
         return self._of_closed(found[1], bound)
 
+    def _batched(self, term: Expr) -> Result:
+        """A batch of small matrices, of which a block takes several."""
+        closed, bound = closed_over(term, self.inputs)
+        found = batched(self.search, closed)
+        if found is None:
+            return Failure("batched", term, "it is no batch of small matrices")
+        self.made.append(found[0])
+        return self._of_closed(found[1], bound)
+
     def _rows_of_arrays(self, term: Expr) -> Result:
         """Rows of arrays in arrays that are computed by themselves: no product, although sums are mapped."""
-        if not _is_over_rows(term) or multiplies(term):
+        if not is_over_rows(term) or multiplies(term):
             return Failure("rows_of_arrays", term, "no rows of arrays in arrays are computed by themselves")
+        return choice(seq(of_short_rows, below_splits(self._batched)), self._long_rows)(term)
+
+    def _long_rows(self, term: Expr) -> Result:
         closed, bound = closed_over(term, self.inputs)
-        small = batched(self.search, closed) if has_product(term) else None
-        if small is not None:
-            self.made.append(small[0])
-            return self._of_closed(small[1], bound)
-        if fitting(closed) is None:
-            return self._listed(term)
-        return self._memory_bound(term, closed, bound)
+        return self._listed(term) if fitting(closed) is None else self._memory_bound(term, closed, bound)
 
     def _rows_as_list(self, term: Expr) -> Result:
         """A product for all rows of an array of matrices as one, if these are no batch."""
-        listed = as_list(term) if multiplies(term) else None
+        listed = rows_as_list(term) if multiplies(term) else None
         if not isinstance(listed, Success) or not multiplies(as_one_array(listed.term)):
             return Failure("rows_as_list", term, "it does not multiply the rows of arrays by one matrix")
-        closed, bound = closed_over(term, self.inputs)
-        small = batched(self.search, closed)
-        if small is not None:
-            self.made.append(small[0])
-            return self._of_closed(small[1], bound)
-        return seq(lambda _: listed, below_splits(FunctionStrategy("kernel", self._kernel)))(term)
+        whole = seq(lambda _: listed, below_splits(FunctionStrategy("kernel", self._kernel)))
+        return choice(self._batched, whole)(term)
 
     def _listed(self, term: Expr) -> Result:
         """The rows of arrays in arrays as one list, where a schedule for rows takes that."""
-        listed = as_list(term)
+        listed = rows_as_list(term)
         if isinstance(listed, Failure):
             return listed
         closed, bound = closed_over(listed.term, self.inputs)
@@ -328,10 +326,9 @@ class _Kernels:
         closed, bound = closed_over(term, self.inputs)
         if not has_product(term):
             return self._memory_bound(term, closed, bound)
-        small = batched(self.search, closed)
-        if small is not None:
-            self.made.append(small[0])
-            return self._of_closed(small[1], bound)
+        small = self._batched(term)
+        if isinstance(small, Success):
+            return small
         summed = self._summed(term, closed)
         if isinstance(summed, Success):
             return summed
@@ -477,44 +474,6 @@ def _rows_stored(term: Expr) -> Result:
 
 
 rows_stored = FunctionStrategy("rows_stored", _rows_stored)
-
-
-def _is_over_rows(term: Expr) -> bool:
-    """x => g(x) |> map(row => …): whether what the inner map is over has rows."""
-    match call(term):
-        case "map", _, [Lambda(_, body), _]:
-            match call(body):
-                case "map", _, [Lambda(row, _), _]:
-                    return has_array(row.type)
-    return False
-
-
-# the rows of arrays in arrays as one list, which is split into these
-as_list: Strategy = seq(
-    check(_is_over_rows, "as_list", "no rows are in arrays in an array"),
-    NEST_AS_LIST,
-    below_splits(try_(FunctionStrategy("as_list", lambda term: as_list(term)))),
-)
-
-
-def _as_list(term: Expr) -> Result:
-    """The rows of arrays in arrays as one list, below splits, where they are stored."""
-    if rank(term) == MATRIX:
-        return IN_GLOBAL(term)
-    below = seq(normalize(MAP_IDENTITY), FunctionStrategy("as_list", _as_list))
-    return seq(ROWS_AS_LIST, argument(below))(term)
-
-
-def _rows_listed(term: Expr) -> Result:
-    """A product for arrays of matrices in arrays: one product of all their rows, which is split into them."""
-    listed = seq(_as_list, GLOBAL_FIRST)(term) if rank(term) > MATRIX + 1 else None
-    named = named_value(listed.term) if isinstance(listed, Success) else None
-    if listed is None or named is None or not has_product(children(named[0])[-1]):
-        return Failure("rows_listed", term, "it does not multiply the rows of nested arrays of matrices")
-    return listed
-
-
-rows_listed = FunctionStrategy("rows_listed", _rows_listed)
 
 
 def _used_once(term: Expr) -> Result:

@@ -79,5 +79,6 @@ PROGRAMS = {
     "softmaxOfHeads": (NESTED, "softmaxOfHeads", {"b": 2, "h": 3, "m": 5, "n": 7}),
     "sumsOfRows": (NESTED, "sumsOfRows", {"b": 3, "m": 5, "n": 7}),
     "timesVectors": (NESTED, "timesVectors", {"b": 3, "m": 5, "n": 7}),
+    "layer": (NESTED, "layer", {"b": 2, "m": 5, "n": 7, "k": 13}),
     "transposedEach": (NESTED, "transposedEach", {"b": 3, "m": 5, "n": 7}),
 }

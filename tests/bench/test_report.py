@@ -216,6 +216,10 @@ class Tensor(np.ndarray):
     def t(self) -> Any:
         return self.T
 
+    @property
+    def mT(self) -> Any:
+        return self.swapaxes(-1, -2)
+
     def contiguous(self) -> Any:
         return np.ascontiguousarray(self)
 
@@ -279,6 +283,9 @@ def fake_torch() -> Any:
         assert (widths, mode, x.ndim) == ((1, 1, 1, 1), "replicate", 4)
         return tensor(np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), mode="edge"))
 
+    def linear(x: Any, weights: Any, bias: Any) -> Any:
+        return tensor((mm(x, weights.T, np.float64) + bias).astype(x.dtype))
+
     graphs: list[str] = []
 
     class Graph:
@@ -300,10 +307,13 @@ def fake_torch() -> Any:
         yield
 
     torch.__dict__.update(
-        float32=np.dtype(np.float32), float16=np.dtype(np.float16), mm=mm, bmm=mm, addmm=addmm,
+        float32=np.dtype(np.float32), float16=np.dtype(np.float16), mm=mm, bmm=mm,
+        matmul=mm, addmm=addmm,
         softmax=softmax, sum=np.sum, add=lambda y, x, alpha: y + alpha * x, relu=lambda x: np.maximum(x, 0),
         clamp=np.clip,
-        nn=SimpleNamespace(functional=SimpleNamespace(pad=pad, gelu=gelu, silu=silu, conv2d=conv2d)),
+        nn=SimpleNamespace(
+            functional=SimpleNamespace(pad=pad, gelu=gelu, silu=silu, conv2d=conv2d, linear=linear)
+        ),
         rsqrt=lambda x: 1 / np.sqrt(x), where=np.where,
         zeros=lambda shape, dtype, device: np.zeros(shape, dtype),
         as_tensor=lambda x, device: tensor(x.allocation), graphs=graphs,

@@ -16,6 +16,8 @@ from strategies.matmul.tensor_core import tensor_core
 from tests.support.batches import exact, program
 from tests.support.programs import succeeded
 
+AUTO = auto()  # what is derived for one test is there for the others
+
 DOT = "zip(row)(col) |> map((x, y) => f32(x) * f32(y)) |> reduce(+, 0)"
 EACH = f"A |> map(row => B |> map(col => {DOT}))"
 BODIES = (
@@ -48,7 +50,7 @@ def nested(sizes: tuple[int, ...], operand: str, layout: str, type_: str, each: 
 
 
 def strategies(term: Expr) -> list[str]:
-    return [kernel.point.strategy for kernel in auto().choice(term).kernels]
+    return [kernel.point.strategy for kernel in AUTO.choice(term).kernels]
 
 
 def body_of(term: Expr) -> Expr:
@@ -56,7 +58,7 @@ def body_of(term: Expr) -> Expr:
 
 
 def is_exact(term: Expr) -> bool:
-    return exact(term, succeeded(auto()(term)).term)
+    return exact(term, succeeded(AUTO(term)).term)
 
 
 # --- products ---------------------------------------------------------------------------------------------
@@ -94,7 +96,7 @@ def test_drawn_programs_are_exact() -> None:
 def test_rows_that_are_far_apart_are_copied_by_narrower_vectors() -> None:
     """Rows of 20 elements: two of a matrix are 60 elements apart, and 8 elements do not divide one."""
     term = program(nested((5, 3, 4, 4, 20), "of each", "numbers inside", "f16", EACH))
-    (kernel,) = auto().choice(term).kernels
+    (kernel,) = AUTO.choice(term).kernels
     assert str(kernel.point) == "batch vector=4"
     assert is_exact(term)
     assert exact(term, succeeded(batch(vector=2)(term)).term)
@@ -189,7 +191,7 @@ LAYERS = {
 def test_rows_that_one_matrix_multiplies_are_one_product(name: str) -> None:
     """In one kernel. 45 rows are no tile, so tiles reach from one array into the next."""
     term = program(f"def f({LAYERS[name]}")
-    (kernel,) = auto().choice(term).kernels
+    (kernel,) = AUTO.choice(term).kernels
     assert kernel.point.strategy == "tensor_core"
     assert is_exact(term)
 
@@ -213,9 +215,9 @@ def test_a_tile_of_joined_arrays_is_a_box() -> None:
 def test_each_matrix_is_transposed_by_tiles(count: int) -> None:
     """Tiles are first in the grid, or matrices where there are too many for its last dimension."""
     term = program(f"def f(X: {count}.67.64.f32) = X |> map(transpose)")
-    (kernel,) = auto().choice(term).kernels
+    (kernel,) = AUTO.choice(term).kernels
     assert kernel.point.strategy == "transposition"
-    low = succeeded(auto()(term)).term
+    low = succeeded(AUTO(term)).term
     grid = assemble(low, "f").kernels[0].launch.grid
     assert grid == ((2, 1, 3) if count == 3 else (65536, 2, 1))
     assert count > 3 or exact(term, low)

@@ -182,11 +182,7 @@ def test_lines_that_processes_append_at_once_are_whole(tmp_path: Path) -> None:
 
 
 ROOT = Path(__file__).parents[2]
-SHIPPED_FROM = {
-    "matmulHalf": "benchmarks/tables/layouts.rise",
-    "biasRelu": "examples/products.rise",
-    "accumulated": "benchmarks/tables/papers/programs.rise",
-}
+SHIPPED_FROM = {"matmulHalf": "benchmarks/tables/layouts.rise", "biasRelu": "examples/products.rise"}
 
 
 def test_what_ships_is_of_the_programs_that_it_names() -> None:

@@ -1,0 +1,76 @@
+"""Maps inside each other over rows: as one list of rows, or as one array of matrices."""
+
+from __future__ import annotations
+
+from math import inf
+
+from rewrites.nests import NEST_AS_LIST
+from rise.expr import Expr, Lambda, call
+from rise.types import Array, Pair, Type
+from strategies.core import FunctionStrategy, Strategy, check, seq, try_
+from strategies.evaluation import has_array, is_expression
+from strategies.places import below_splits
+
+SHORT = 64  # elements of a row, up to which threads compute rows of a batch faster than a warp each: measured
+
+
+def over_rows(term: Expr) -> Expr | None:
+    """f(row) of `xs |> map(row => f(row))`, where a row is an array, or has one; None for other terms.
+
+    It takes no loop to compute xs: a product in it would be stored before.
+    """
+    match call(term):
+        case "map", _, [Lambda(row, body), xs] if has_array(row.type) and is_expression(xs):
+            return body
+        case _:
+            return None
+
+
+def is_over_rows(term: Expr) -> bool:
+    """x => g(x) |> map(row => …): whether what the inner map is over has rows."""
+    body = over_rows(term)
+    return body is not None and over_rows(body) is not None
+
+
+def is_deep(term: Expr) -> bool:
+    """Whether rows are in arrays in arrays in an array."""
+    body = over_rows(term)
+    return body is not None and is_over_rows(body)
+
+
+def row_length(term: Expr) -> float:
+    """The elements of a row of the innermost map over rows; infinite where that is known at launch only."""
+    match call(term):
+        case "map", _, [Lambda(row, body), _]:
+            return _longest(row.type) if over_rows(body) is None else row_length(body)
+        case _:
+            return inf
+
+
+def _longest(type_: Type) -> float:
+    match type_:
+        case Array(size):
+            return inf if size.value is None else size.value
+        case Pair(first, second):
+            return max(_longest(first), _longest(second))
+        case _:
+            return 0
+
+
+# the rows of arrays in arrays as one list, which is split into these
+rows_as_list: Strategy = seq(
+    check(is_over_rows, "rows_as_list", "no rows are in arrays in an array"),
+    NEST_AS_LIST,
+    below_splits(try_(FunctionStrategy("rows_as_list", lambda term: rows_as_list(term)))),
+)
+# the same up to arrays of rows
+rows_as_matrices: Strategy = try_(
+    seq(
+        check(is_deep, "rows_as_matrices", "no rows are in arrays in arrays in an array"),
+        NEST_AS_LIST,
+        below_splits(FunctionStrategy("rows_as_matrices", lambda term: rows_as_matrices(term))),
+    )
+)
+of_short_rows: Strategy = seq(
+    check(lambda term: row_length(term) <= SHORT, "of_short_rows", "its rows are long"), rows_as_matrices
+)
