@@ -32,19 +32,19 @@ def each_product_kernel(s: Rewrite, otherwise: Rewrite) -> Strategy:
     return FunctionStrategy("each_product_kernel", run)
 
 
-@lru_cache(maxsize=128)
 def has_product(term: Expr) -> bool:
     """Whether there is a product of matrices in a term, once it stands by itself."""
     return bool(_products(term))
 
 
-@lru_cache(maxsize=128)
 def multiplies(term: Expr) -> bool:
     """Whether one of the products is of all rows and all columns, and not of each row by itself."""
     return any(not _is_rowwise(product) for product in _products(term))
 
 
+@lru_cache(maxsize=128)
 def _products(term: Expr) -> list[Expr]:
+    """The outermost products of a term, once these stand by themselves."""
     outlined = seq(try_(POINTWISE_EACH), view_inward, outline)(term)
     return outermost_parts(outlined.term, is_product) if isinstance(outlined, Success) else []
 

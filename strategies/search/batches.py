@@ -69,13 +69,15 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
 
 
 def _reason(point: Point, sizes: Sizes, plan: Plan) -> str:
-    many = "products" if sizes.batch == MANY else f"{sizes.batch} products"
+    what = "products" if sizes.operand else "arrays"
+    many = what if sizes.batch == MANY else f"{sizes.batch} {what}"
     if point.strategy != "batch":
         return f"tiles of each matrix, since a batch of {many} is small"
     given = dict(point.parameters)
     taken = sizes.in_bulk() if given.get("operands") == BULK else plan
     count = given.get("count", taken.count)
-    return f"{count} of a batch of {many} for each block, multiplied by {WORKERS[taken.by]}"
+    done = "multiplied" if sizes.operand else "computed"
+    return f"{count} of a batch of {many} for each block, {done} by {WORKERS[taken.by]}"
 
 
 def few(search: Search, sizes: Sizes, plan: Plan) -> float:
@@ -104,8 +106,7 @@ def are_few_runs(search: Search, sizes: Sizes, plan: Plan) -> bool:
 
 def are_runs(term: Expr) -> bool:
     """Whether the matrices that a map is over are adjacent in memory, row by row, in each of its arrays."""
-    applied = call(term)
-    match applied:
+    match call(term):
         case "map", _, [_, xs] if not is_view(term):
             return are_runs(xs)
         case (("zip" | "join" | "split"), _, arrays):
