@@ -58,7 +58,7 @@ format: $(STAMP)
 # pycuda needs an NVIDIA driver, and nvcc to build it; with both, kernels also run on the GPU
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -e '.[dev]'
 	@if command -v nvidia-smi >/dev/null && command -v nvcc >/dev/null; then \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[cuda]' \
 	    || echo "note: pycuda cannot be installed; kernels run in the emulator"; \

@@ -6,6 +6,7 @@ A strategy takes a term to a `Success` or a `Failure`. `a >> b` is sequence, `a 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -293,10 +294,9 @@ def all_bottom_up(s: Rewrite) -> Strategy:
 @prints_as_call
 def normalize(s: Rewrite, limit: int = 10_000) -> Strategy:
     """normalize s = repeat (topDown s); a part in which s was found not to apply is not searched again."""
-    s = strategy(s)
+    first = partial(_first_unsettled, strategy(s), next(NORMAL_FORMS))
 
     def run(term: Expr) -> Result:
-        first = partial(_first_unsettled, s, {})
         nothing = Failure("normalize", term, "nothing applies")
         rule = FunctionStrategy("first", lambda part: first(part) or nothing, quiet=first)
         return repeat(rule, limit)(term)
@@ -304,18 +304,24 @@ def normalize(s: Rewrite, limit: int = 10_000) -> Strategy:
     return FunctionStrategy("normalize", run)
 
 
-def _first_unsettled(s: Strategy, settled: dict[int, Expr], part: Expr) -> Success | None:
-    """The first place, top down, where s applies; what is searched in vain is added to the settled parts."""
-    if id(part) in settled:
+NORMAL_FORMS = itertools.count()  # numbers of normal forms, by which terms remember in which ones they are
+REMEMBERED = 7  # besides the last one: strategies that are made anew for each term are asked once
+
+
+def _first_unsettled(s: Strategy, form: int, part: Expr) -> Success | None:
+    """The first place, top down, where s applies; what is searched in vain remembers that it has the form."""
+    known = part.__dict__
+    settled = known.get("settled", ())
+    if form in settled:
         return None
     result = s.attempt(part)
     if result is not None:
         return result
     for index, child in enumerate(children(part)):
-        below = _first_unsettled(s, settled, child)
+        below = _first_unsettled(s, form, child)
         if below is not None and _for_all_sizes(part, child, below) is below:
             return _lifted(part, index, below)
-    settled[id(part)] = part  # kept alive, so that its id stays its own
+    known["settled"] = (*settled[-REMEMBERED:], form)
     return None
 
 

@@ -15,6 +15,7 @@ from rise.expr import Apply, Expr, Identifier, Lambda, Literal, call, children
 from rise.testing import assert_equivalent, replayed
 from rise.types import I32
 from strategies.core import (
+    REMEMBERED,
     FunctionStrategy,
     Rewrite,
     Strategy,
@@ -294,6 +295,25 @@ def test_a_failure_names_its_place() -> None:
 
 HALVING = """fun(xs: 24.i32 => xs |> iterate(3)((l: Nat) => (xs: (l*2).i32) =>
   xs |> map(fun(x => x + 1)) |> split(l) |> transpose |> map(reduce(+, 0))))"""
+
+
+def test_a_term_that_has_a_normal_form_is_not_searched_again() -> None:
+    """It remembers the last forms, however many strategies are made anew for it."""
+    asked: list[Expr] = []
+
+    def nowhere(term: Expr) -> Result:
+        asked.append(term)
+        return Failure("nowhere", term, "it never applies")
+
+    term = program("fun(xs: 8.i32 => xs |> map(fun(x => x + 1)) |> map(fun(x => x * 3)))")
+    form = normalize(nowhere)
+    form(term)
+    searched = len(asked)
+    form(term)
+    assert searched == len(asked) > 10
+    for _ in range(20):
+        normalize(nowhere)(term)
+    assert len(asked) == 21 * searched and len(term.__dict__["settled"]) == 1 + REMEMBERED
 
 
 @pytest.mark.parametrize("traversal", [top_down, bottom_up, normalize])
