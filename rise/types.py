@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeGuard, TypeVar, overload
 
 from rise.errors import RiseError
 from rise.frozen import Memory, Remembers, cached_property, filled_at_once, hashed_once
-from rise.nat import Atom, Nat, NatUnknown, NatVariable, nat, variable
+from rise.nat import Atom, Nat, NatUnknown, NatVariable, Operation, nat, variable
 from rise.sharing import Node
 
 
@@ -208,8 +208,12 @@ class Dependent(Composite):
 
     @property
     def compared(self) -> tuple[Any, ...]:
-        """What does not depend on the name of the parameter, and tells most others apart."""
-        return Dependent, self.kind, self.implicit, self.extent, frozenset(self.leaves)
+        """What does not depend on the name of the parameter, and tells most others apart.
+
+        A quotient of the parameter, say, is a leaf that contains its name.
+        """
+        names = frozenset(leaf for leaf in self.leaves if not isinstance(leaf, Operation))
+        return Dependent, self.kind, self.implicit, self.extent, names
 
     def _text(self) -> str:
         opening, closing = "{}" if self.implicit else "()"

@@ -76,7 +76,10 @@ def application(expr: Expr) -> str:
     arguments = [a.argument for a in applications]
     if isinstance(head, Primitive) and len(arguments) == 2 and head.name in INFIX:
         fired["operator"] += 1
-        return f"({python(arguments[0])} {INFIX[head.name].replace('&&', '&')} {python(arguments[1])})"
+        left = python(arguments[0])
+        if left in ("True", "False"):  # of two booleans Python computes the result itself
+            left = f"o.typed({left}, o.bool)"
+        return f"({left} {INFIX[head.name].replace('&&', '&')} {python(arguments[1])})"
     if isinstance(head, Primitive) and len(arguments) == 1 and head.name in ("fst", "snd"):
         fired["projection"] += 1
         return f"{python(arguments[0])}.{head.name}"

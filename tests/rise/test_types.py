@@ -122,6 +122,16 @@ def test_types_are_equal_that_differ_in_bound_names_only(left: Type, right: Type
     assert nameless(left, {}) == left
 
 
+def test_a_bound_size_inside_of_a_quotient_has_any_name() -> None:
+    """Function types compare their parts by hash first."""
+
+    def thirds(name: str) -> Type:
+        size = quotient(variable(name), constant(3))
+        return Function(F32, Dependent(name, Kind.NAT, Array(size, F32), False))
+
+    assert thirds("a") == thirds("b") and hash(thirds("a")) == hash(thirds("b"))
+
+
 @given(TYPES, NAMES)
 def test_a_bound_variable_is_not_free(type_: Type, name: str) -> None:
     assert NatVariable(name) not in set(leaves(Dependent(name, Kind.NAT, type_)))
