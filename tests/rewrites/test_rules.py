@@ -1,6 +1,6 @@
 """Every rule of the library: where it applies, the type stays, and what is computed, bit by bit.
 
-`HYPOTHESIS_PROFILE=nightly` checks 20 000 instances of each, in place of 120, or of a third of these for
+`HYPOTHESIS_PROFILE=nightly` checks 20 000 instances of each, in place of 80, or of a third of these for
 rules without conditions that are proved for all sizes: there, only how they are applied is left to test.
 Three of four instances have binders that hide each other. Each mistake of `mutants.py` was made in 30 runs:
 the longest took 78 instances, a capture, half of whose runs took 11 at most; of other mistakes the longest
@@ -34,7 +34,7 @@ from tests.rewrites.mutants import undeclared
 from tests.rewrites.soundness import assert_sound, drawn
 
 DATA = {name: made for name, made in rules().items() if isinstance(made, Rule)}
-EXAMPLES = {"nightly": 20_000}.get(os.environ.get("HYPOTHESIS_PROFILE", "ci"), 120)
+EXAMPLES = {"nightly": 20_000}.get(os.environ.get("HYPOTHESIS_PROFILE", "ci"), 80)
 LEAST = 0.5  # of the instances, for rules with conditions
 
 
