@@ -132,9 +132,7 @@ def _joined(
         if rest == constant(0) or any(rest == variable(name) for name in names):
             there += 1
             continue
-        indices[there : there + 2] = [
-            simplify(indices[there] * sizes[there + 1] + indices[there + 1], facts)
-        ]
+        indices[there : there + 2] = [simplify(indices[there] * sizes[there + 1] + indices[there + 1], facts)]
         sizes[there : there + 2] = [sizes[there] * sizes[there + 1]]
     return tuple(indices), tuple(sizes)
 
