@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.fused import rounded
-from bench.operations import Expected, Inputs, Mesh, Operation
+from bench.operations import Expected, Inputs, Mesh, Operation, softmax, transposition
 from bench.table import Sizes
 
 
@@ -21,14 +20,6 @@ def _scores(x: Inputs, mesh: Mesh) -> Expected:
     left = queries.at(batch, head, rows, inner.reshape(1, 1, 1, -1))
     right = keys.at(*of_head, columns, inner.reshape(1, 1, -1, 1))
     return Expected(left @ right, np.abs(left) @ np.abs(right))
-
-
-def _softmax(x: Inputs, mesh: Mesh) -> Expected:
-    *outer, columns = mesh
-    rows = x[0].at(*outer, np.arange(x[0].shape[-1]).reshape(1, 1, 1, -1))
-    powers = np.exp(rows - rows.max(-1, keepdims=True))
-    values = (powers / powers.sum(-1, keepdims=True))[..., columns.reshape(-1)]
-    return rounded(Expected(values, values), 64, 2**-8)
 
 
 def _row_sums(x: Inputs, mesh: Mesh) -> Expected:
@@ -54,12 +45,6 @@ def _layer(x: Inputs, mesh: Mesh) -> Expected:
     return Expected(np.maximum(sums, 0), magnitude)
 
 
-def _transposed(x: Inputs, mesh: Mesh) -> Expected:
-    batch, rows, columns = mesh
-    values = x[0].at(batch, columns, rows)
-    return Expected(values, np.abs(values))
-
-
 def _flops(sizes: Sizes) -> int:
     return 2 * sizes["b"] * sizes["h"] * sizes["m"] * sizes["n"] * sizes["k"]
 
@@ -71,11 +56,11 @@ def _elements(sizes: Sizes) -> int:
 OPERATIONS: Mapping[str, Operation] = {
     "headScores": Operation(_flops, lambda s: s["k"], _scores),
     "groupScores": Operation(_flops, lambda s: s["k"], _scores),
-    "softmaxOfHeads": Operation(lambda s: 5 * s["h"] * _elements(s), lambda s: 64, _softmax, exact=False),
+    "softmaxOfHeads": Operation(lambda s: 5 * s["h"] * _elements(s), lambda s: 64, softmax, exact=False),
     "sumsOfRows": Operation(_elements, lambda s: s["n"], _row_sums),
     "timesVectors": Operation(lambda s: 2 * _elements(s), lambda s: s["n"], _times_vectors),
     "layer": Operation(lambda s: 2 * _elements(s) * s["k"], lambda s: s["k"], _layer),
-    "transposedEach": Operation(lambda s: 0, lambda s: 1, _transposed),
+    "transposedEach": Operation(lambda s: 0, lambda s: 1, transposition),
 }
 
 

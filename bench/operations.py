@@ -157,8 +157,10 @@ def _axpy(x: Inputs, mesh: Mesh) -> Expected:
     return Expected(a * left + right, np.abs(a * left) + np.abs(right))
 
 
-def _transposition(x: Inputs, mesh: Mesh) -> Expected:
-    return _same(x[0].at(mesh[1], mesh[0]))
+def transposition(x: Inputs, mesh: Mesh) -> Expected:
+    """Of a matrix, or of each of an array."""
+    *outer, rows, columns = mesh
+    return _same(x[0].at(*outer, columns, rows))
 
 
 def _sum(x: Inputs, mesh: Mesh) -> Expected:
@@ -177,11 +179,12 @@ def _five_point(x: Inputs, mesh: Mesh) -> Expected:
     return Expected(0.25 * sum(neighbours), 0.25 * sum(np.abs(n) for n in neighbours))
 
 
-def _softmax(x: Inputs, mesh: Mesh) -> Expected:
+def softmax(x: Inputs, mesh: Mesh) -> Expected:
     """Rows as probabilities. Exponentials of f32 are right to about 2^-21, whatever they are."""
-    rows = x[0].at(mesh[0].reshape(-1, 1), np.arange(x[0].shape[1]))
-    powers = np.exp(rows - rows.max(1, keepdims=True))
-    values = (powers / powers.sum(1, keepdims=True))[:, mesh[1].reshape(-1)]
+    *outer, columns = mesh
+    rows = x[0].at(*outer, np.arange(x[0].shape[-1]))
+    powers = np.exp(rows - rows.max(-1, keepdims=True))
+    values = (powers / powers.sum(-1, keepdims=True))[..., columns.reshape(-1)]
     return Expected(values, values)
 
 
@@ -217,9 +220,9 @@ OPERATIONS: Mapping[str, Operation] = {
     "batchedHalf": Operation(lambda s: s["b"] * _product_flops(s), _of("k"), _batched),
     "copy": Operation(_number(0), _number(1), _copy),
     "axpy": Operation(lambda s: 2 * s["n"], _number(2), _axpy),
-    "transposition": Operation(_number(0), _number(1), _transposition),
+    "transposition": Operation(_number(0), _number(1), transposition),
     "sum": Operation(_of("n"), _of("n"), _sum),
     "fivePoint": Operation(lambda s: 4 * s["m"] * s["n"], _number(4), _five_point),
     # sums of positive numbers by halves and threads: far fewer roundings than terms
-    "softmax": Operation(lambda s: 5 * s["b"] * s["n"], _number(64), _softmax, exact=False),
+    "softmax": Operation(lambda s: 5 * s["b"] * s["n"], _number(64), softmax, exact=False),
 }

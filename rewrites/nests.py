@@ -8,6 +8,7 @@ from rewrites.elements import all_zipped, divided, fresh, generated, joined, map
 from rewrites.match import project
 from rewrites.rule import computed
 from rewrites.typed import array_type
+from rewrites.zips import components
 from rise.expr import Expr, Identifier, Lambda, call, children, fresh_name, substitute
 from rise.normal import simplify
 from rise.types import Index, as_data
@@ -42,7 +43,7 @@ def NEST_AS_LIST(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
 
 
 def _as_list(x: Identifier, xs: Expr, y: Identifier, each: Expr, ys: Expr) -> Expr:
-    own, used = list(_unzipped(ys)), list(dict.fromkeys(_paths(each, x.name)))
+    own, used = list(components(ys)), list(dict.fromkeys(_paths(each, x.name)))
     arrays = [joined(_of(x, array, xs)) for array in (*own, *(_repeated(part, ys) for part in used))]
     together = all_zipped(arrays)
     z = Identifier(fresh_name("x", names(each, xs, ys)), as_data(array_type(together).element))
@@ -50,16 +51,6 @@ def _as_list(x: Identifier, xs: Expr, y: Identifier, each: Expr, ys: Expr) -> Ex
     element = _zip_of(ys, parts)
     function = Lambda(z, put(each, {y: element} | dict(zip(used, parts, strict=True))), each.origin)
     return simplify(divided(array_type(ys).size, mapped(function, together)))
-
-
-def _unzipped(ys: Expr) -> Iterator[Expr]:
-    """The arrays that are beside each other in an array."""
-    match call(ys):
-        case "zip", _, [first, second]:
-            yield from _unzipped(first)
-            yield from _unzipped(second)
-        case _:
-            yield ys
 
 
 def _zip_of(ys: Expr, parts: Iterator[Expr]) -> Expr:

@@ -336,7 +336,7 @@ def REDUCTIONS_APART(term: Expr) -> Expr | str:  # noqa: N802  # rules are const
 @computed(
     "pointwise, of each matrix",
     "e → zip(a)(b) |> map(x => f(a_x, b_x)), where e[k] = f(a[k], b[k]) has the form of `pointwise`;"
-    " or … zip(a |> join)(b |> join) … |> split(n), where e[k][l] = f(a[k][l], b[k][l]) has it",
+    " for several k, of joined arrays",
     (
         "fun((a: 2.3.4.i32, b: 2.3.4.i32, u: 3.i32) => a |> map(map(map(fun(x => x + 1)))) |> fun(c =>"
         " zip(c)(b) |> map(fun((p, q) => zip(p)(zip(q)(u)) |> map(fun((r, (s, y)) => zip(r)(s)"
@@ -364,8 +364,9 @@ def POINTWISE_EACH(term: Expr) -> Expr | str:  # noqa: N802  # rules are constan
     taken = names(term)
     indices = [fresh("k", Index(size), taken) for size in batch]
     body = in_form(pointwise(reduce(lambda xs, index: at(index, xs), indices, term)))
-    body = _of_elements(body, {index.name for index in indices})
-    parts = list(dict.fromkeys(_selections(body, {index.name for index in indices}, body.free)))
+    known = {index.name for index in indices}
+    body = _of_elements(body, known)
+    parts = list(dict.fromkeys(_selections(body, known, body.free)))
     if not parts:
         return "its matrices are all the same"
     arrays = [_of_all(indices, part) for part in parts]

@@ -33,12 +33,12 @@ SAME_ZIP = rule(
 )
 
 
-def _components(term: Expr) -> Iterator[Expr]:
+def components(term: Expr) -> Iterator[Expr]:
     """The arrays that a nest of zips is of, from left to right."""
     match call(term):
         case "zip", _, [first, second]:
-            yield from _components(first)
-            yield from _components(second)
+            yield from components(first)
+            yield from components(second)
         case _:
             yield term
 
@@ -57,7 +57,7 @@ def _components(term: Expr) -> Iterator[Expr]:
 def ZIP_REPEATED(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
     if call(term) is None:
         return "expected a zip"
-    arrays = list(_components(term))
+    arrays = list(components(term))
     distinct = list(dict.fromkeys(arrays))
     if len(distinct) == len(arrays):
         return "no array stands in a nest of zips twice"

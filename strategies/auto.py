@@ -232,7 +232,7 @@ class _Kernels:
         closed, bound = closed_over(term, self.inputs)
         found = batched(self.search, closed)
         if found is None:
-            return Failure("batched", term, "it is no batch of small matrices")
+            return Failure("batched", term, "it is not a batch of small matrices")
         self.made.append(found[0])
         return self._of_closed(found[1], bound)
 

@@ -59,7 +59,7 @@ def _of_elements(term: Expr) -> Fitting | None:
         return Fitting(transposition(), "columns of the result are contiguous in what is read")
     if (
         len(sizes) == MATRIX + 1
-        and _are_transposed(term)
+        and _columns_are_contiguous(term, 1)
         and all((n.value or TILE) >= TILE for n in sizes[1:])
     ):
         return Fitting(transposition(), "columns of each matrix are contiguous in what is read")
@@ -126,15 +126,10 @@ def _reduces(term: Expr) -> bool:
     return reduced_length(term) is not None
 
 
-def _columns_are_contiguous(term: Expr) -> bool:
+def _columns_are_contiguous(term: Expr, arrays: int = 0) -> bool:
+    """Of a matrix; or of each of the matrices in arrays, of so many dimensions."""
     known = contiguity_of(term, {})
-    return isinstance(known, Contiguity) and known.dimensions == (True, False)
-
-
-def _are_transposed(term: Expr) -> bool:
-    """The same of the matrices in an array."""
-    known = contiguity_of(term, {})
-    return isinstance(known, Contiguity) and known.dimensions == (False, True, False)
+    return isinstance(known, Contiguity) and known.dimensions == (*(False,) * arrays, True, False)
 
 
 def _loop_of(term: Expr) -> Expr | None:
