@@ -8,6 +8,8 @@ A line of the file is what is computed, and with which schedule:
                                                                and columns, tiles of a band, tiles at a time
     tiled 8 4096 7168 128 | auto                               of groups of as many whole tiles
     batch 128 f16 | batch rows=32                              n, the type of results; 300 MB in all
+    resident 128 f16 | batch rows=32                           the same, of 128 matrices that stay in the L2
+                                                               cache: what a GPU with faster memory may take
     accumulated 8192 | tensor_core block=128,128,32 …          AB + C, sums and C in f32, m = n = k
     … | auto                                                   what is chosen without a schedule
 
@@ -35,11 +37,23 @@ from timing import median_ms, write
 import codegen
 import rise
 from codegen.host.program import HostProgram
+from rise.check.program import check_text
 from rise.errors import RiseError
 from rise.shipped import shipped
 from strategies.registry import find
 
 ROWS, BYTES, TURNS = 8192, 300_000_000, 3
+RESIDENT = 128  # matrices, each of which so many blocks multiply that memory has little to do with it
+CHOSEN = check_text("""
+def mixedDot{n: Nat}(xs: n.f16, ys: n.f16): f32 =
+  zip(xs)(ys) |> map((x, y) => f32(x) * f32(y)) |> reduce(+, 0)
+def productsF32(b: Nat, c: Nat, n: Nat)(As: c.n.n.f16, Bs: c.n.n.f16, is: b.Idx[c]) =
+  zip(As |> gather(is))(Bs |> gather(is)) |> map((A, B) =>
+    A |> map(row => transpose(B) |> map(col => mixedDot(row, col))))
+def productsF16(b: Nat, c: Nat, n: Nat)(As: c.n.n.f16, Bs: c.n.n.f16, is: b.Idx[c]) =
+  zip(As |> gather(is))(Bs |> gather(is)) |> map((A, B) =>
+    A |> map(row => transpose(B) |> map(col => f16(mixedDot(row, col)))))
+""")
 Case = tuple[str, ...]
 Lines = Sequence[tuple[Case, str]]
 Launch = Callable[[], Any]
@@ -88,6 +102,8 @@ def definition(case: Case) -> Any:
             return rise.load(shipped("examples/groups.rise")).tiledGroups
         case "batch", _, result:
             return batched.PROGRAMS[batched.NAMES[result]]
+        case "resident", _, result:
+            return CHOSEN[f"products{result.upper()}"]
         case _:
             return rise.load(shipped("benchmarks/tables/papers/programs.rise")).accumulated
 
@@ -100,6 +116,8 @@ def sizes_of(case: Case) -> dict[str, int]:
             return {"t": ROWS // int(h), "h": int(h), "n": int(n), "k": int(k), "g": int(g)}
         case "batch", n, result:
             return {"b": BYTES // (int(n) ** 2 * (4 + batched.WIDTH[result])), "n": int(n)}
+        case "resident", *rest:
+            return {**sizes_of(("batch", *rest)), "c": RESIDENT}
         case _:
             return dict.fromkeys("mnk", int(case[1]))
 
@@ -152,8 +170,20 @@ class Setting:
     def batch(self, _: str, result: str) -> None:
         torch, (b, n) = self.torch, self.sizes.values()
         x, y = (torch.randn((b, n, n), device="cuda", dtype=torch.float16) for _ in range(2))
+        self.inputs = (x, y)
+        self.of_batch(x, y, result)
+
+    def resident(self, _: str, result: str) -> None:
+        torch, (b, n, c) = self.torch, self.sizes.values()
+        few = [torch.randn((c, n, n), device="cuda", dtype=torch.float16) for _ in range(2)]
+        chosen = torch.arange(b, device="cuda", dtype=torch.int32) % c
+        self.inputs = (*few, chosen)
+        self.of_batch(few[0][chosen], few[1][chosen], result)
+
+    def of_batch(self, x: Any, y: Any, result: str) -> None:
+        torch = self.torch
         dtype = {"f32": torch.float32, "f16": torch.float16}[result]
-        self.inputs, self.out = (x, y), torch.empty((b, n, n), device="cuda", dtype=dtype)
+        self.out = torch.empty(x.shape, device="cuda", dtype=dtype)
 
         def check() -> None:
             error = batched.largest_error(torch, x, y, self.out)

@@ -102,6 +102,22 @@ STRIDED_IN_PARTS = _in_order(
     ("p", "q", "s"),
     "Of every q * s elements, every s-th one, then those that follow them.",
 )
+_STRIDED = "natFun(i => i / (2 * q * s) * (2 * q * s) + i / 2 % q * (2 * s) + i / (2 * q) % s * 2 + i % 2)"
+_BESIDE = "natFun(i => i / (2 * q * s) * (2 * q * s) + i / 2 % s * (2 * q) + i / (2 * s) % q * 2 + i % 2)"
+COLUMNS_STRIDED = rule(
+    "columns, pairs strided in parts",
+    "xss",
+    f"xss |> transpose |> reorder(p * 2 * q * s, {_STRIDED}, {_BESIDE}) |> transpose"
+    f" |> map(fun(r => r |> reorder(p * 2 * q * s, {_BESIDE}, {_STRIDED})))",
+    sizes=("p", "q", "s"),
+    meaning="Of every q * s pairs of columns, every s-th one, then those that follow; and the same undone.",
+)
+ORDER_ROWS = rule(
+    "*f >> *reorder",
+    "xs |> map(h) |> map(fun(r => r |> reorder(n, f, g)))",
+    "xs |> map(fun(x => h(x) |> reorder(n, f, g)))",
+    meaning="Rows are reordered where they are computed.",
+)
 # of 2·j·q terms, lane c of q has the pairs c, c + q, c + 2·q and so on: the order that makes them adjacent
 _ADJACENT = "i / (2 * j * q) * (2 * j * q) + i % (2 * q) / 2 * (2 * j) + i / (2 * q) % j * 2 + i % 2"
 _APART = "i / (2 * j * q) * (2 * j * q) + i / 2 % j * (2 * q) + i % (2 * j * q) / (2 * j) * 2 + i % 2"

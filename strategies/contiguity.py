@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rewrites.result import Failure, Result, Success
 from rewrites.typed import array_type
 from rise.expr import Apply, Expr, Identifier, Lambda, call, children
-from rise.types import Array, Pair, Type
+from rise.nat import Nat, NatVariable, constant
+from rise.types import Array, NatFunction, Pair, Type
 from strategies.core import FunctionStrategy, Rewrite, Strategy, at_child, prints_as_call
 
 WHOLE = 16  # elements: no vector reaches from one of two arrays into the other if these divide the first
@@ -69,7 +70,18 @@ def contiguity_of(term: Expr, context: Context) -> Known:
         return Contiguity((), computed=True)
     if name == "concat" and (array_type(arguments[0]).size.value or 1) % WHOLE:
         return None
+    if name == "reorder" and keeps_pairs(head.arguments):
+        return contiguity_of(arguments[0], context)
     return _view(name, [contiguity_of(a, context) for a in arguments])
+
+
+def keeps_pairs(arguments: Sequence[object]) -> bool:
+    """Whether an order leaves elements 2·i and 2·i + 1 beside each other."""
+    match arguments:
+        case [Nat(value=int() as size), NatFunction(parameter, body), *_] if size % 2 == 0:
+            at = [body.substitute({NatVariable(parameter): constant(i)}).value or 0 for i in range(size)]
+            return all(at[i] % 2 == 0 and at[i + 1] == at[i] + 1 for i in range(0, size, 2))
+    return False
 
 
 def _map(function: Expr, array: Known, context: Context) -> Known:

@@ -65,8 +65,10 @@ MOVE = (
 )
 FUSE = (a.MAP_VIEW_FUSION, a.REDUCE_SEQ_MAP, m.ZIP_VIEW_FIRST, m.ZIP_VIEW_SECOND, m.DROP_UNUSED)
 
+INWARD = (*CANCEL, *CONSTANTS, *FUSE, *MOVE)
+
 # views next to the arrays they rearrange, maps fused, constants seen through
-view_inward: Strategy = normalize(choice(*CANCEL, *CONSTANTS, *FUSE, *MOVE))
+view_inward: Strategy = normalize(choice(*INWARD))
 
 # the maps in the components of a zip fused with the map over it, at the top of a term only
 fuse_once: Strategy = choice(a.MAP_FUSION, m.ZIP_MAP_FIRST, m.ZIP_MAP_SECOND, m.DROP_UNUSED)

@@ -6,7 +6,7 @@ Where the reads come first, the wait for these products, which stands before the
 
     for w. new x. (read x ; use x)   =   new xs. (for w. read xs[w] ; for w. use xs[w])
 
-`w` is the number of a warpgroup, or that of the only iteration of a loop.
+`w` is the number of a warpgroup, of a thread, or of the only iteration of a loop.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rise.types import Array, Space
 
 def reads_first(command: i.Command, arrays: frozenset[str]) -> i.Command:
     """The command, with the reads of these arrays into registers at its beginning before all of it."""
-    found = _apart(command, arrays)
+    found = apart(command, arrays)
     if found is None:
         return command
     new, reads, rest = found
@@ -31,22 +31,22 @@ def reads_first(command: i.Command, arrays: frozenset[str]) -> i.Command:
 Apart = tuple[i.New, i.Command, i.Command]
 
 
-def _apart(command: i.Command, arrays: frozenset[str]) -> Apart | None:
+def apart(command: i.Command, arrays: frozenset[str]) -> Apart | None:
     """Registers that a command reads at its beginning: their declaration, the reads, and all that follows."""
     match command:
         case i.New(Space.LOCAL, name, body=i.Sequence((first, *others))) if _reads(first, name, arrays):
             return command, first, i.sequence(*others)
         case i.New():
-            found = _apart(command.body, arrays)
+            found = apart(command.body, arrays)
             return found and (found[0], found[1], replace(command, body=found[2]))
         case i.Sequence((first, *others)):
-            found = _apart(first, arrays)
+            found = apart(first, arrays)
             return found and (found[0], found[1], i.sequence(found[2], *others))
         case i.For() if command.count == constant(1):
-            found = _apart(command.body, arrays)
+            found = apart(command.body, arrays)
             return found and (found[0], replace(command, body=found[1]), replace(command, body=found[2]))
-        case i.ParallelFor(i.Level.WARPGROUP, execution=""):
-            found = _apart(command.body, arrays)
+        case i.ParallelFor(i.Level.WARPGROUP | i.Level.THREAD, execution=""):
+            found = apart(command.body, arrays)
             return found and _for_each(command, *found)
         case _:
             return None

@@ -29,6 +29,7 @@ from codegen.passes.next_indices import next_indices
 from codegen.passes.only_needed import only_needed
 from codegen.passes.overlap import registers_left
 from codegen.passes.prefetches import prefetches
+from codegen.passes.reads_before_writes import reads_before_writes
 from codegen.passes.resident import resident_blocks
 from codegen.passes.rings import hoist_ring_setup
 from codegen.passes.roles import split_roles
@@ -136,10 +137,19 @@ STRUCTURE = (
         {"roles": "the elected thread belongs to a warpgroup that computes"},
     ),
     Pass(
+        "reads before writes",
+        "Of copies from shared memory to shared memory, all are read before the first is written.",
+        _function(reads_before_writes),
+        {"roles": "copies of a producer are separate from those of its consumers"},
+    ),
+    Pass(
         "distribute",
         "Each thread allocates only the elements of a register array that it uses.",
         _function(distribute),
-        {"roles": "the threads that use an element are known once each warpgroup has its program"},
+        {
+            "roles": "the threads that use an element are known once each warpgroup has its program",
+            "reads before writes": "registers of all threads are declared around the loops over these",
+        },
     ),
     Pass(
         "launch",
@@ -167,6 +177,7 @@ STRUCTURE = (
         {
             "launch": "each warp has its own copy of some buffers",
             "run starts": "the offset of a run from a 16-byte boundary may depend on data",
+            "reads before writes": "what has been read leaves room for what is written",
             "wgmma sync": "where an operand's scope ends, its products have been waited for",
         },
     ),

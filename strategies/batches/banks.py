@@ -18,20 +18,40 @@ PAIR = 2  # adjacent elements of a lane
 PAIRS = range(0, PAIR * LANES_OF_ROW, PAIR)  # where the pairs of the lanes of a row start
 ADJACENT = (1, 2, 4)  # pairs of terms of a lane: of one instruction, or of two
 INSTRUCTION = (16, 8)  # rows and columns of an instruction's result
+STRIDED = 1.25  # what conditions on more columns at an edge cost, times as many turns: measured
 TIMES = INSTRUCTION[0] // ROWS_AT_ONCE  # that a warp has so many rows of it
 
 
 @dataclass(frozen=True)
 class Order:
-    """apart: how far apart the rows are that lanes have at once; adjacent: how many pairs of a lane are."""
+    """How far the rows, and the pairs of columns, are apart that lanes have at once.
+
+    adjacent: how many pairs of terms of a lane are beside each other
+    """
 
     apart: int = 1
     adjacent: int = 1
+    columns: int = 1
 
     @property
     def instructions(self) -> int:
         """How many instructions these adjacent terms belong to."""
         return max(1, self.adjacent // PAIR)
+
+    @property
+    def rows(self) -> list[int]:
+        """The rows that lanes have at once."""
+        return [self.apart * row for row in range(ROWS_AT_ONCE)]
+
+    @property
+    def pairs(self) -> list[int]:
+        """The first columns of the pairs that the lanes of a row have at once."""
+        return [self.columns * pair for pair in PAIRS]
+
+    @property
+    def stored(self) -> Iterator[tuple[int, int]]:
+        """Which elements of a result the lanes of a warp store at once."""
+        return product(self.rows, self.pairs)
 
 
 @dataclass(frozen=True)
@@ -75,20 +95,20 @@ class Matrices:
 
     def best_order(self, tile: tuple[int, int]) -> Order:
         """The order in which a warp takes the least time for a tile of so many rows and columns."""
-        octets = tile[0] // ROWS_AT_ONCE
-        possible = (apart for apart in range(1, octets + 1) if octets % apart == 0)
+        rows, columns = (distances(size // ROWS_AT_ONCE) for size in tile)
         in_pairs = self.terms == PAIR * PAIR * LANES_OF_ROW
-        orders = product(possible, ADJACENT if in_pairs else ADJACENT[:1])
-        return min((Order(*order) for order in orders), key=lambda order: self.turns(tile, order))
+        orders = product(columns, rows, ADJACENT if in_pairs else ADJACENT[:1])
+        known = (Order(apart, adjacent, between) for between, apart, adjacent in orders)
+        return min(known, key=lambda order: self.turns(tile, order) * (STRIDED if order.columns > 1 else 1))
 
     def turns(self, tile: tuple[int, int], order: Order) -> int:
         """How long a warp loads and stores for a tile: accesses to one bank take one turn each."""
-        rows = [order.apart * row for row in range(ROWS_AT_ONCE)]
+        columns = [first + one for first in order.pairs for one in range(PAIR)]
         high, wide = tile[0] // INSTRUCTION[0], tile[1] // INSTRUCTION[1]
         starts = list(self._terms(order))
-        left = sum(conflicts(self.left, product(rows, here)) for here in starts)
-        right = sum(conflicts(self.right, product(here, range(ROWS_AT_ONCE))) for here in starts)
-        stored = conflicts(self.result, product(rows, PAIRS))
+        left = sum(conflicts(self.left, product(order.rows, here)) for here in starts)
+        right = sum(conflicts(self.right, product(here, columns)) for here in starts)
+        stored = conflicts(self.result, order.stored)
         # the two terms of a pair are in two rows of the right operand
         loads = high * TIMES * left * self.left.accesses + wide * right * PAIR
         steps = -(-self.depth // (self.terms * order.instructions))
@@ -102,6 +122,11 @@ class Matrices:
                 yield [PAIR * (order.adjacent * lane + group) for lane in range(LANES_OF_ROW)]
             else:
                 yield [each * (LANES_OF_ROW * group + lane) for lane in range(LANES_OF_ROW)]
+
+
+def distances(octets: int) -> list[int]:
+    """How far apart eight of so many times eight may be, in as many turns."""
+    return [apart for apart in range(1, octets + 1) if octets % apart == 0]
 
 
 def conflicts(run: Run, places: Iterable[tuple[int, int]]) -> int:

@@ -18,6 +18,7 @@ from strategies.batches.runs import several, staged, staged_in_bulk, stored_in_b
 from strategies.batches.sizes import (
     BLOCKS,
     BULK,
+    BULK_PADDED,
     DIRECT,
     ELEMENTS,
     PADDED,
@@ -46,6 +47,7 @@ from strategies.memory_bound.blocks import WARP, chosen_or, refuse
 from strategies.places import below_splits, in_inputs
 from strategies.settings import searched
 
+IN_BULK = (BULK, BULK_PADDED)
 NO_BATCH = "expected a map over a batch of arrays of known sizes"
 
 
@@ -55,7 +57,7 @@ NO_BATCH = "expected a map over a batch of arrays of known sizes"
     by=("", THREADS, WARPS, BLOCKS),
     rows=(0, 16, 32),
     epilogue=("", SHARED, DIRECT),
-    operands=("", RUNS, PADDED, ELEMENTS, BULK),
+    operands=("", RUNS, PADDED, ELEMENTS, BULK, BULK_PADDED),
     vector=(0, 1, 2),
     columns=(0, 8, 16, 32, 64),
 )
@@ -78,8 +80,8 @@ def batch(
     rows:    of a matrix, for each of all warps, a multiple of 16; 0: chosen
     epilogue: where results go: `shared`, from where they leave as one run; `direct`, to memory; else chosen
     operands: fragments are read from `runs` as they came, by threads or by the copying unit (`bulk`), or
-              from `padded` rows that runs are laid out in again, or that threads bring `elements` to, as many
-              at once as divide rows; else chosen
+              from `padded` rows that these runs are laid out in again (`bulk_padded`), or that threads bring
+              `elements` to, as many at once as divide rows; else chosen
     vector:   elements that a thread brings at once, at most 16 bytes; 0: chosen
     columns:  of a matrix, for each of all warps, a multiple of 8; 0: chosen
     """
@@ -91,7 +93,7 @@ def batch(
         raise StrategyError("R0604", f"batch: columns: {columns} is not {wanted}")
     chosen_from("by", by, (THREADS, WARPS, BLOCKS))
     chosen_from("epilogue", epilogue, (SHARED, DIRECT))
-    chosen_from("operands", operands, (RUNS, PADDED, ELEMENTS, BULK))
+    chosen_from("operands", operands, (RUNS, PADDED, ELEMENTS, *IN_BULK))
 
     of_blocks = {"rows": rows, "operands": operands, "columns": columns}
 
@@ -99,8 +101,9 @@ def batch(
         sizes = Sizes.of(term)
         if sizes is None:
             return refuse("batch", NO_BATCH)
-        in_bulk = operands == BULK and sizes.operand in FRAGMENTS
-        plan = sizes.in_bulk(rows, columns) if in_bulk else sizes.plan(rows, columns)
+        in_bulk = operands in IN_BULK and sizes.operand in FRAGMENTS
+        of_operands = {BULK: sizes.in_bulk, BULK_PADDED: sizes.in_bulk_padded}
+        plan = (of_operands[operands] if in_bulk else sizes.plan)(rows, columns)
         plan = Plan(
             by or plan.by,
             count or plan.count,
@@ -120,12 +123,13 @@ def batch(
             return refuse("batch", "`vector` changes nothing: the copying unit brings operands")
         if threads and in_bulk:
             return refuse("batch", "`threads` changes nothing: there is a warp for each part of a matrix")
-        copied = staged_in_bulk(sizes.pattern) if in_bulk else staged(plan.threads, plan.vector)
+        pattern = sizes.pattern if operands == BULK else 0
+        copied = staged_in_bulk(pattern) if in_bulk else staged(plan.threads, plan.vector)
         runs = id_ if plan.operands == ELEMENTS else argument(copied)
         compute = seq(runs, multiplied(plan, sizes))
         if not plan.stored:
             return several(plan.count, compute)
-        unpadded = in_bulk and not sizes.pattern
+        unpadded = in_bulk and not pattern
         return several(
             plan.count, stored_in_bulk(compute) if unpadded else through_shared(plan.threads, compute)
         )

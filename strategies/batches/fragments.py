@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import product
 from math import gcd
 
 from rewrites import algorithmic as a
 from rewrites import lowering as low
-from rewrites.orders import MAP_REORDER, STRIDED_IN_PARTS, SUMS_BY_LANES
+from rewrites.maps import BETA
+from rewrites.movement import TRANSPOSE_TWICE
+from rewrites.orders import (
+    COLUMNS_STRIDED,
+    MAP_REORDER,
+    ORDER_ROWS,
+    REORDER_TRANSPOSE,
+    STRIDED_IN_PARTS,
+    SUMS_BY_LANES,
+)
 from rewrites.padding import ROUND_UP_MAP
 from rewrites.zips import ZIP_REORDER
 from rise.expr import Expr
 from rise.types import Scalar, Type, shape
-from strategies.abstraction import outermost_parts
-from strategies.batches.banks import LANES_OF_ROW, PAIRS, ROWS_AT_ONCE, Matrices, Order, Run, conflicts
+from strategies.abstraction import outermost_parts, with_parts_abstracted
+from strategies.batches.banks import (
+    LANES_OF_ROW,
+    PAIR,
+    ROWS_AT_ONCE,
+    Matrices,
+    Order,
+    Run,
+    conflicts,
+    distances,
+)
 from strategies.batches.runs import LEAST_ASYNCHRONOUS, PADDING, PART
 from strategies.core import (
     Rewrite,
@@ -36,7 +53,7 @@ from strategies.matmul.schedules import operands_named, products
 from strategies.matmul.staging import TileCopy, stage
 from strategies.matmul.tiling import tile_reduction
 from strategies.memory_bound.blocks import WIDEST
-from strategies.normal_forms import view_inward
+from strategies.normal_forms import INWARD
 from strategies.places import mapped
 
 Block = tuple[int, int, int]
@@ -44,7 +61,12 @@ FRAGMENTS: Mapping[str, Block] = {"f16": (16, 8, 16), "bf16": (16, 8, 16), "tf32
 ROWS, COLUMNS = 16, 8  # of each of them
 LOADS = 112  # of a thread that are under way before it stores the first
 # an order of rows as an order of those of operands
-_order_inward: Strategy = seq(normalize(choice(MAP_REORDER, ZIP_REORDER)), view_inward)
+_order_inward: Strategy = normalize(choice(MAP_REORDER, ZIP_REORDER, *INWARD))
+# the same of columns: to products, then to the columns that these multiply
+_columns_inward: Strategy = seq(
+    with_parts_abstracted(is_product, lambda _: _order_inward),
+    normalize(choice(REORDER_TRANSPOSE, TRANSPOSE_TWICE, ORDER_ROWS, BETA, MAP_REORDER)),
+)
 
 
 @prints_as_call
@@ -107,7 +129,7 @@ def on_fragments_of(
     def whole(term: Expr) -> Rewrite:
         copies = row_copy(term, threads, vector, in_memory and operand != "tf32")
         again = stage(copies, bool(threads))
-        order = Order(spacing(term.type, rows) if threads else 1)
+        order = stored_order(term.type, (rows, columns), copies.vector <= PAIR) if threads else Order()
         if in_run:
             order = order_of(term, sizes, tile, fragment[2])
         step = fragment[2] * order.instructions
@@ -121,6 +143,11 @@ def on_fragments_of(
             again,
         )
         computed = direct_epilogue(sums, (rows, columns), fragment, workers)
+        if order.columns > 1:
+            strided = COLUMNS_STRIDED.with_sizes(
+                p=n // (ROWS_AT_ONCE * order.columns), q=LANES_OF_ROW, s=order.columns
+            )
+            computed = seq(strided, argument(seq(_columns_inward, computed)))
         if order.apart > 1:
             strided = STRIDED_IN_PARTS.with_sizes(
                 p=m // (ROWS_AT_ONCE * order.apart), q=ROWS_AT_ONCE, s=order.apart
@@ -136,22 +163,20 @@ def on_fragments_of(
     return seq(products, separate_prologue, depending(whole), bring_prologue)
 
 
-def spacing(result: Type, rows: int) -> int:
-    """How far apart rows of a result are best that lanes store at once, if it is a run of odd rows.
+def stored_order(result: Type, tile: tuple[int, int], in_pairs: bool = True) -> Order:
+    """In which order lanes store a result with the fewest bank conflicts, if it is a run of odd rows.
 
-    rows: that a warp computes
+    tile: rows and columns that a warp computes
+    in_pairs: whether pairs of columns may be in any order, as threads bring no more of them at once
     """
     sizes, element = shape(result)
     width = element.bytes if isinstance(element, Scalar) else 1
     if (sizes[-1].value or 1) * width % WIDEST == 0:
-        return 1
-    stored = Run.of(rows, sizes[-1].value or 1, width)
-
-    def in_turn(apart: int) -> int:
-        """How many stores of the lanes of a warp are to one bank."""
-        return conflicts(stored, product((apart * row for row in range(ROWS_AT_ONCE)), PAIRS))
-
-    return min((apart for apart in (1, 2, 4) if rows % (ROWS_AT_ONCE * apart) == 0), key=in_turn)
+        return Order()
+    rows, columns = (distances(size // ROWS_AT_ONCE) for size in tile)
+    orders = [Order(columns=apart) for apart in columns] if in_pairs else [Order(apart) for apart in rows]
+    stored = Run.of(tile[0], sizes[-1].value or 1, width)
+    return min(orders, key=lambda order: conflicts(stored, order.stored))
 
 
 def order_of(term: Expr, sizes: Block, tile: tuple[int, int], terms: int) -> Order:

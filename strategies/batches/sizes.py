@@ -15,7 +15,8 @@ from strategies.memory_bound.blocks import WARP, WIDEST, reduced_length
 
 THREADS, WARPS, BLOCKS = "threads", "warps", "blocks"
 SHARED, DIRECT = "shared", "direct"
-RUNS, PADDED, ELEMENTS, BULK = "runs", "padded", "elements", "bulk"
+RUNS, PADDED, ELEMENTS = "runs", "padded", "elements"
+BULK, BULK_PADDED = "bulk", "bulk_padded"
 TILE = 16 * 1024  # bytes of shared memory of a block: several blocks then have enough loads under way
 LARGEST = 48 * 1024  # of a block that also keeps its results there
 ROOM, RESERVED = 227 * 1024, 1024  # bytes of a multiprocessor, and of each of its blocks besides its own
@@ -39,6 +40,7 @@ MOST_SUMS = 64 * 64  # elements of a matrix that are in the registers of a warp
 LARGEST_SIDE = 128  # rows, columns and depth of a product: with larger ones a block has enough to do
 MANY = 1 << 20  # matrices of a batch, where their number is known at launch only
 LEAST_ODD, LEAST_BULK = 4 * 1024, 6 * 1024  # bytes of a product that the copying unit brings and takes
+LEAST_PADDED = {4: 105, 2: 113}  # rows and columns, by the bytes of results
 ALIGNMENTS = (WIDEST, 8, 4)  # bytes: of the runs of a block, the best first
 
 
@@ -180,6 +182,17 @@ class Sizes:
         return fragments and large and not (self._crowded and self._read_again)
 
     @property
+    def suit_padded(self) -> bool:
+        """Whether fragments are faster from padded rows, in spite of the copy: measured.
+
+        Each tile of rows reads the second operand again. Of whole chunks, `ldmatrix` reads runs as they are.
+        Matrices beside the operands would leave too little room.
+        """
+        width = self.written // (self.rows * self.columns)
+        odd = len(self.read) <= OPERANDS and not self.are_chunks
+        return odd and min(self.rows, self.columns) >= LEAST_PADDED.get(width, LARGEST_SIDE)
+
+    @property
     def _crowded(self) -> set[int]:
         """The bytes of rows that all start in the same bank."""
         return set() if self.pattern else {row for row in self.row_bytes if row % ALL_BANKS == 0}
@@ -213,6 +226,13 @@ class Sizes:
             return rows == {pattern} or (some and all(row % pattern == 0 for row in rows))
 
         return next((pattern for pattern in PATTERNS if is_one(pattern)), 0)
+
+    def in_bulk_padded(self, rows: int = 0, columns: int = 0) -> Plan:
+        """The same in padded rows, to which all threads bring them: small tiles leave room for many warps."""
+        wide = -(-self.columns // ROWS) * ROWS
+        tall = rows or (ROWS if wide < LARGEST_SIDE else 2 * ROWS)
+        rows, columns = tall, columns or (wide if tall == ROWS else wide // 2)
+        return Plan(BLOCKS, 1, WARP * self._parts(rows, columns), True, rows, BULK_PADDED, 0, columns)
 
     def in_bulk(self, rows: int = 0, columns: int = 0) -> Plan:
         """One matrix for each block, a tile of so many rows and columns for each warp; 0: chosen (measured).

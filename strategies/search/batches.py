@@ -8,11 +8,12 @@ from rewrites.result import Success
 from rise.expr import Expr, Identifier, Lambda, call
 from rise.instructions import Family
 from rise.normal import is_view
-from strategies.batches.batch import one_batch
+from strategies.batches.batch import IN_BULK, one_batch
 from strategies.batches.fragments import COLUMNS, ROWS
 from strategies.batches.sizes import (
     BLOCKS,
     BULK,
+    BULK_PADDED,
     DIRECT,
     ELEMENTS,
     MANY,
@@ -74,7 +75,7 @@ def _reason(point: Point, sizes: Sizes, plan: Plan) -> str:
     if point.strategy != "batch":
         return f"tiles of each matrix, since a batch of {many} is small"
     given = dict(point.parameters)
-    taken = sizes.in_bulk() if given.get("operands") == BULK else plan
+    taken = sizes.in_bulk() if given.get("operands") in IN_BULK else plan
     count = given.get("count", taken.count)
     done = "multiplied" if sizes.operand else "computed"
     return f"{count} of a batch of {many} for each block, {done} by {WORKERS[taken.by]}"
@@ -116,7 +117,9 @@ def are_runs(term: Expr) -> bool:
 
 
 def copied_in_bulk(sizes: Sizes) -> Iterator[Point]:
-    """The plan for matrices that the copying unit brings, then one with fewer registers for each warp."""
+    """The plans for matrices that the copying unit brings, then one with fewer registers for each warp."""
+    if sizes.suit_padded:
+        yield Point.of("batch", {"operands": BULK_PADDED})
     yield Point.of("batch", {"operands": BULK})
     plan, half = sizes.in_bulk(), -(-sizes.columns // (2 * COLUMNS)) * COLUMNS
     rows = next(part for part in (2 * TALL[-1], *TALL) if (part, half) != (plan.rows, plan.columns))

@@ -19,8 +19,9 @@ from rise.normal import data_flow
 from rise.testing import assert_preserves
 from rise.types import Array, Scalar
 from strategies.auto import auto
+from strategies.batches.banks import Order
 from strategies.batches.batch import batch
-from strategies.batches.fragments import spacing
+from strategies.batches.fragments import stored_order
 from strategies.batches.sizes import BLOCKS, BULK, ELEMENTS, RESERVED, ROOM, THREADS, WARPS, Sizes
 from strategies.search.batches import batched
 from strategies.search.choice import Search
@@ -195,16 +196,21 @@ def test_results_of_one_matrix_are_kept_where_its_operands_were() -> None:
         assert ROOM // (shared + RESERVED) == blocks
 
 
-def test_lanes_store_rows_apart_to_more_banks() -> None:
-    """Rows that are no multiples of 16 bytes: as few stores to one bank as any distance gives."""
+@pytest.mark.parametrize("in_pairs", [False, True])
+def test_lanes_store_to_as_many_banks_as_an_order_gives(in_pairs: bool) -> None:
+    """Rows that are no multiples of 16 bytes: lanes have rows, or pairs of columns, that are apart."""
     found = []
     for side in range(33, 129):
         for width in ("f16", "f32"):
             result = Array(nat(side), Array(nat(side), Scalar(width)))
-            chosen = spacing(result, 32)
-            most = {apart: stores_to_a_bank(side, Scalar(width).bytes, apart) for apart in (1, 2, 4)}
-            assert most[chosen] == (min(most.values()) if side * Scalar(width).bytes % 16 else most[1])
-            found.append(most[1] // most[chosen])
+            chosen = stored_order(result, (32, 96), in_pairs)
+            orders = (
+                [Order(columns=n) for n in (1, 2, 3, 4, 6, 12)] if in_pairs else [Order(n) for n in (1, 2, 4)]
+            )
+            most = {order: stores_to_a_bank(side, Scalar(width).bytes, order) for order in orders}
+            plain = most[Order()]
+            assert most[chosen] == (min(most.values()) if side * Scalar(width).bytes % 16 else plain)
+            found.append(plain // most[chosen])
     assert max(found) >= 4 and len(found) - found.count(1) >= 50
 
 
@@ -216,9 +222,10 @@ def test_results_in_rows_apart_are_exact(sizes: tuple[int, int, int, int], body:
     assert "reorder" in used(low) and exact(term, low)
 
 
-def stores_to_a_bank(side: int, width: int, apart: int) -> int:
+def stores_to_a_bank(side: int, width: int, order: Order) -> int:
     """How many words that eight rows of four lanes store at once are in the fullest of 32 banks."""
-    words = {(row * apart * side + 2 * lane) * width // 4 for row in range(8) for lane in range(4)}
+    places = [(row * order.apart, 2 * lane * order.columns) for row in range(8) for lane in range(4)]
+    words = {(row * side + column) * width // 4 for row, column in places}
     banks = [word % 32 for word in words]
     return max(banks.count(bank) for bank in banks)
 

@@ -24,8 +24,8 @@ from tests.support.kernels import emulated_exactly
 from tests.support.programs import succeeded
 
 
-def lowered(term: Expr, **settings: Any) -> Expr:
-    return succeeded(batch(operands="bulk", **settings)(term)).term
+def lowered(term: Expr, operands: str = "bulk", **settings: Any) -> Expr:
+    return succeeded(batch(operands=operands, **settings)(term)).term
 
 
 AWKWARD = [(1, 33, 33, 33), (5, 17, 65, 31), (3, 65, 9, 97), (2, 97, 97, 97), (3, 127, 49, 5), (7, 31, 1, 33)]
@@ -61,6 +61,27 @@ def test_other_tiles_and_results_in_place_are_exact() -> None:
         assert exact(term, low), (m, n, k, rows, columns, epilogue)
 
 
+PADDED = [
+    ("f16", "plain"),
+    ("bf16", "rounded"),
+    ("f16", "scaled"),
+    ("f32", "rounded to tf32"),
+    ("f16", "rounded"),
+]
+
+
+@pytest.mark.parametrize(("type_", "body"), PADDED)
+def test_runs_in_padded_rows_are_exact(type_: str, body: str) -> None:
+    """Sizes, tiles and layouts are drawn: of these sizes few are whole fragments."""
+    random = Random(f"{type_} {body}")
+    m, n, k = (random.randint(1, 128) for _ in range(3))
+    rows, columns = random.choice((0, 16, 32, 48)), random.choice((0, 48, 64))
+    layouts = random.choice(("AA", "TT", "AT", "TA"))
+    term = products(2, m, n, k, type_, layouts, body)
+    low = lowered(term, "bulk_padded", rows=rows, columns=columns)
+    assert exact(term, low), (m, n, k, rows, columns, layouts)
+
+
 def test_a_matrix_beside_the_product_is_copied_with_the_operands() -> None:
     text = (
         "def f(As: 3.35.37.f16, Bs: 3.37.41.f16, Cs: 3.35.41.f32, a: f32) = zip(As)(zip(Bs)(Cs)) |>"
@@ -68,9 +89,10 @@ def test_a_matrix_beside_the_product_is_copied_with_the_operands() -> None:
         " a * (zip(row)(col) |> map((x, y) => f32(x) * f32(y)) |> reduce(+, 0)) + c)))"
     )
     term = program(text)
-    low = lowered(term)
-    assert exact(term, low)
-    assert generate(low, "f").source.count("bulk_load_run") == 3
+    for operands in ("bulk", "bulk_padded"):
+        low = lowered(term, operands)
+        assert exact(term, low)
+        assert generate(low, "f").source.count("bulk_load_run") == 3
 
 
 @pytest.mark.parametrize("sizes", [(35, 37, 41), (97, 31, 45)])
@@ -146,6 +168,18 @@ def test_the_chosen_order_takes_fewer_wavefronts_than_the_plain_one(
     assert chosen <= (0.85 if n % 32 == 1 else 1.02) * plain
 
 
+@pytest.mark.parametrize(("n", "body", "part"), [(113, "plain", 0.85), (127, "rounded", 0.8)])
+def test_padded_rows_take_fewer_wavefronts_than_runs(n: int, body: str, part: float) -> None:
+    """The copy, too, and in as many products by one instruction."""
+    term = products(1, n, n, n, "f16", "AA", body)
+
+    def taken(operands: str) -> int:
+        found = emulated_exactly(term, generate(lowered(term, operands), "f"))
+        return sum(c.wavefronts for c in found.conflicts.values())
+
+    assert taken("bulk_padded") <= part * taken("bulk")
+
+
 def test_the_model_counts_the_words_of_a_bank() -> None:
     odd, even = Run.of(97, 97, 2), Run.of(64, 64, 2)
     matrices = Matrices(even, even, Run.of(64, 64, 4), 64, 16)
@@ -163,6 +197,23 @@ def sizes(n: int, result: int = 4) -> Sizes:
     return Sizes(1009, (n * n * 2, n * n * 2), n * n * result, n, n, n, "f16")
 
 
+def test_padded_rows_are_for_large_matrices_whose_rows_are_no_chunks() -> None:
+    """Results of two bytes take longer to store, so the copy is worth it for larger ones only."""
+
+    def padded(m: int, n: int, k: int, result: int) -> bool:
+        rows = (2 * k, 2 * n)
+        read = (2 * m * k, 2 * k * n)
+        return Sizes(1009, read, m * n * result, m, n, k, "f16", row_bytes=rows).suit_padded
+
+    assert [n for n in range(97, 129) if padded(n, n, n, 4)] == [
+        *range(105, 112),
+        *range(113, 120),
+        *range(121, 128),
+    ]
+    assert [n for n in range(97, 129) if padded(n, n, n, 2)] == [*range(113, 120), *range(121, 128)]
+    assert padded(127, 120, 5, 4) and not padded(127, 33, 127, 4) and not padded(33, 127, 127, 4)
+
+
 def test_each_warp_has_a_part_and_no_registers_are_short() -> None:
     for n in range(2, 129):
         plan = sizes(n).in_bulk()
@@ -174,16 +225,13 @@ def test_each_warp_has_a_part_and_no_registers_are_short() -> None:
 
 def test_auto_lets_the_copying_unit_bring_what_it_brings_faster() -> None:
     hopper, ampere = (Search(for_target(target), target) for target in ("sm_90a", "sm_80"))
-    for n, in_bulk in (
-        (26, False),
-        (31, True),
-        (65, True),
-        (128, True),
-    ):
-        for search, expected in ((hopper, in_bulk), (ampere, False))[: 1 + (n == 65)]:
+    for n, operands in ((26, None), (31, "bulk"), (65, "bulk"), (113, "bulk_padded"), (120, "bulk")):
+        for search, expected in ((hopper, operands), (ampere, "elements"))[: 1 + (n == 65)]:
             found = batched(search, products(1009, n, n, n))
             assert found is not None
-            assert (dict(found[0].point.parameters).get("operands") == "bulk") == expected, n
+            assert dict(found[0].point.parameters).get("operands") == (
+                expected if search is hopper else None
+            ), n
 
 
 @pytest.mark.parametrize(
@@ -254,7 +302,7 @@ def test_few_matrices_are_tiles_where_rows_of_one_operand_are_odd(sizes: tuple[i
 def test_threads_bring_odd_runs_only_if_both_operands_are_odd() -> None:
     """Else they would bring both by two bytes at once."""
     found = batched(Search(for_target("sm_90a"), "sm_90a"), products(200, 119, 113, 56))
-    assert found is not None and dict(found[0].point.parameters).get("operands") == "bulk"
+    assert found is not None and dict(found[0].point.parameters).get("operands") == "bulk_padded"
 
 
 def test_the_reason_is_that_of_the_plan_that_is_taken() -> None:
