@@ -14,6 +14,7 @@ from bench.build import Built
 from bench.fleet import by_candidate, length
 from bench.table import Case
 from tests.bench.fakes import table
+from tests.support.nightly import in_turn
 
 SEEDS = range(4)
 
@@ -78,8 +79,9 @@ def turns_of_a_table(folder: Path, count: int, durations: list[int], every: int)
     return turn, workers
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize(("count", "speedup"), [(2, 1.8), (4, 3.4)])
+@pytest.mark.parametrize(
+    ("seed", "count", "speedup"), [(seed, *gpus) for seed, gpus in in_turn(SEEDS, [(2, 1.8), (4, 3.4)])]
+)
 def test_several_gpus_take_turns_in_proportion(tmp_path: Path, seed: int, count: int, speedup: float) -> None:
     """Forty cases of different lengths, whose compilation keeps up with all GPUs."""
     print(f"seed {seed}")

@@ -16,14 +16,14 @@ from rise.check.specialise import specialise
 from rise.errors import UsageError
 from rise.interpret import call
 from tests.bench.operations import PROGRAMS
+from tests.support.nightly import in_turn
 
 
 def test_every_operation_is_tested() -> None:
     assert set(PROGRAMS) == {*OPERATIONS, *fused.OPERATIONS, *nested.OPERATIONS, *evaluations.OPERATIONS}
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.parametrize("whole_numbers", [True, False])
+@pytest.mark.parametrize(("name", "whole_numbers"), in_turn(PROGRAMS, [True, False]))
 def test_an_operation_is_what_its_program_means(name: str, whole_numbers: bool) -> None:
     file, definition, sizes = PROGRAMS[name]
     op = operation(name)

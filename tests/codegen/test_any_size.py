@@ -31,6 +31,7 @@ from strategies.matmul.alignment import computed_in_copies
 from strategies.matmul.separate import differences_stored
 from strategies.matmul.tensor_core import tensor_core
 from strategies.places import in_inputs
+from tests.support.nightly import in_turn
 from tests.support.programs import program, succeeded
 
 DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
@@ -108,7 +109,7 @@ def test_sizes_at_random_are_exact() -> None:
         assert agrees(text, generate(derived(text, parameters), "product")), (m, n, k)
 
 
-@pytest.mark.parametrize(("a", "b"), [(a, b) for a in ("A", "transpose(A)") for b in ("B", "transpose(B)")])
+@pytest.mark.parametrize(("a", "b"), in_turn(["A", "transpose(A)"], ["transpose(B)", "B"]))
 def test_operands_with_misaligned_rows_are_copied_to_longer_ones(a: str, b: str) -> None:
     """Bulk copies take rows of multiples of 16 bytes: an operand that has others is copied by a kernel."""
     choose = random.Random(f"{a}{b}")

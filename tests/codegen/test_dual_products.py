@@ -21,6 +21,7 @@ from rise.check.specialise import inputs_of
 from rise.errors import TranslationError
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
+from tests.support.nightly import in_turn
 
 
 def k_tiles(k: int, matrix: str) -> str:
@@ -178,8 +179,7 @@ def agrees(text: str, kernel: Kernel, seed: int = 0) -> bool:
     return np.array_equal(execute(kernel, inputs, "emulate", seed=seed), call(term, *inputs))
 
 
-@pytest.mark.parametrize("fold", FOLDS)
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("form", "fold"), in_turn(FORMS, FOLDS))
 def test_a_fold_of_triples_by_warpgroups_is_exact(form: str, fold: str) -> None:
     text = dual(form, FOLDS[fold])
     kernel = made(text)

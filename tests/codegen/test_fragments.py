@@ -24,6 +24,7 @@ from rise.nat import NatVariable, constant
 from rise.normal import data_flow
 from rise.types import Array, Fragment, FragmentKind, Scalar
 from strategies.matmul.tensor_core import tensor_core
+from tests.support.nightly import in_turn
 from tests.support.programs import succeeded
 
 A, B, C = FragmentKind.A, FragmentKind.B, FragmentKind.ACCUMULATOR
@@ -331,8 +332,10 @@ def test_a_quad_pair_has_what_its_instruction_needs() -> None:
             assert sums[lane, i] == (down + row, right + column)
 
 
-@pytest.mark.parametrize(("a", "b"), LAYOUTS)
-@pytest.mark.parametrize(("result", "shape"), [("f32", (32, 32, 8)), ("f16", (16, 16, 8))])
+@pytest.mark.parametrize(
+    ("a", "b", "result", "shape"),
+    [(*two, *shape) for two, shape in in_turn(LAYOUTS, [("f32", (32, 32, 8)), ("f16", (16, 16, 8))])],
+)
 def test_products_of_quad_pairs_are_exact(a: str, b: str, result: str, shape: tuple[int, int, int]) -> None:
     text = product("f16", result, a, b).replace("48", "64")
     made = derived(text, block=(32, 64, 32), warp=(32, 32), fragment=shape, cp_async=False, stages=1)

@@ -21,6 +21,7 @@ from rise.normal import data_flow
 from strategies.auto import auto
 from strategies.matmul.tensor_core import tensor_core
 from tests.support.examples import EXAMPLES
+from tests.support.nightly import in_turn
 from tests.support.products import assert_same
 from tests.support.programs import loaded, succeeded
 
@@ -66,9 +67,9 @@ def assert_exact(name: str, sizes: tuple[int, int, int], kernel: Kernel | HostPr
     assert_same(found, wanted, term)
 
 
-# each program once by warps and once by warpgroups, whose results are stored in three ways in turn:
+# each program once, by warps or by warpgroups, whose results are stored in three ways in turn:
 # `test_random_epilogues` draws from all pairs
-PAIRS = [(name, s) for i, name in enumerate(NAMES) for j, s in enumerate(SCHEDULES) if (i + j) % 3 == 0]
+PAIRS = in_turn(NAMES, SCHEDULES)
 
 
 @pytest.mark.parametrize(("name", "schedule"), PAIRS)
@@ -80,8 +81,13 @@ def test_what_is_done_with_a_product_is_fused_and_exact(name: str, schedule: str
     assert_exact(name, sizes, kernel)
 
 
-@pytest.mark.parametrize("schedule", ["mma direct", "mma shared", "wgmma direct"])
-@pytest.mark.parametrize("name", ["indexed", "rowsAndColumns", "transposedResult", "masked", "ofTwoTypes"])
+@pytest.mark.parametrize(
+    ("name", "schedule"),
+    in_turn(
+        ["indexed", "rowsAndColumns", "transposedResult", "masked", "ofTwoTypes"],
+        ["mma direct", "mma shared", "wgmma direct"],
+    ),
+)
 def test_tiles_may_stick_out(name: str, schedule: str) -> None:
     sizes = (48, 40, 24) if schedule.startswith("mma") else (120, 72, 40)
     assert_exact(name, sizes, derived(name, sizes, schedule))
@@ -115,8 +121,7 @@ BLOCKS = {
 
 
 @pytest.mark.skipif(not runtime.can_compile(), reason="neither NVRTC nor nvcc is here")
-@pytest.mark.parametrize("epilogue", BLOCKS)
-@pytest.mark.parametrize("name", ["chained", "rowsAndColumns", "ofTwoTypes"])
+@pytest.mark.parametrize(("name", "epilogue"), in_turn(["chained", "rowsAndColumns", "ofTwoTypes"], BLOCKS))
 def test_no_register_is_spilled(name: str, epilogue: str) -> None:
     """Two results of 32 bits do not fit beside a ring of three slots."""
     shape = {

@@ -27,6 +27,7 @@ from strategies.matmul.schedule import Schedule
 from strategies.matmul.tensor_core import tensor_core
 from strategies.search.problem import Problem
 from tests.support.examples import EXAMPLES
+from tests.support.nightly import every_other
 from tests.support.products import assert_same
 from tests.support.programs import loaded, succeeded
 
@@ -104,7 +105,7 @@ def drawn(random: Random) -> tuple[tuple[int, int, int], dict[str, Any]]:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", READS)
+@pytest.mark.parametrize("name", every_other(READS))
 def test_programs_are_exact_under_schedules_drawn_at_random(name: str) -> None:
     random = Random(f"{SEED} {name}")
     sizes, schedule = drawn(random)

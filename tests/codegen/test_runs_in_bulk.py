@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import product
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from rise.errors import EmulationError, TranslationError
 from rise.interpret import call, random_inputs
 from rise.nat import constant, variable
 from tests.support.kernels import emulated_exactly
+from tests.support.nightly import every_other
 from tests.support.programs import program
 
 TWICE = "bulkCopy |> mapSeq(mapThreads(0)(fun(x => x + x))) |> toMem(Shared) |> bulkStore"
@@ -33,9 +35,12 @@ def made(text: str) -> Kernel:
     return generate(program(text), "runs")
 
 
-@pytest.mark.parametrize("type_", ["f16", "f32", "i8", "f64"])
-@pytest.mark.parametrize("sizes", [(1, 1, 1), (5, 1, 3), (3, 7, 11), (2, 13, 17), (11, 3, 5), (3, 31, 33)])
-@pytest.mark.parametrize("seed", range(3))
+SIZES = [(1, 1, 1), (5, 1, 3), (3, 7, 11), (2, 13, 17), (11, 3, 5), (3, 31, 33)]
+
+
+@pytest.mark.parametrize(
+    ("type_", "sizes", "seed"), every_other(product(["f16", "f32", "i8", "f64"], SIZES, range(3)))
+)
 def test_runs_are_exact_wherever_they_start(sizes: tuple[int, int, int], type_: str, seed: int) -> None:
     """The last chunk of an array, and those that two blocks write to, are there only in part."""
     text = twice(*sizes, type_)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from typing import Any
 
 import pytest
@@ -13,19 +14,18 @@ from rise.check.program import check_text
 from rise.errors import TranslationError
 from rise.expr import Expr, inline
 from rise.normal import data_flow
+from tests.support.nightly import every_other, in_turn
 from tests.support.products import assert_exact, derive, matrices
 
 # --- exact --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("stages", [1, 2, 3, 5])
-@pytest.mark.parametrize("tiles", [1, 2, 4])
+@pytest.mark.parametrize(("stages", "tiles"), every_other(product([1, 2, 3, 5], [1, 2, 4])))
 def test_pipelines_of_any_depth_over_any_number_of_tiles(stages: int, tiles: int) -> None:
     assert_exact(*derive("rows", matrices(32, 64, 32 * tiles), stages=stages))
 
 
-@pytest.mark.parametrize("stages", [1, 2, 3])
-@pytest.mark.parametrize("tiles", [1, 2, 4])
+@pytest.mark.parametrize(("stages", "tiles"), every_other(product([1, 2, 3], [1, 2, 4])))
 def test_tiles_are_prefetched_into_registers(stages: int, tiles: int) -> None:
     term, kernel = derive("columns", matrices(32, 64, 32 * tiles), stages=stages, cp_async=False)
     # there is nothing to prefetch where all tiles are loaded before the loop
@@ -34,8 +34,10 @@ def test_tiles_are_prefetched_into_registers(stages: int, tiles: int) -> None:
     assert_exact(term, kernel)
 
 
-@pytest.mark.parametrize("name", ["rows", "columns", "scaled", "biased", "rectified", "inside"])
-@pytest.mark.parametrize("epilogue", ["direct", "shared"])
+@pytest.mark.parametrize(
+    ("name", "epilogue"),
+    in_turn(["rows", "columns", "scaled", "biased", "rectified", "inside"], ["direct", "shared"]),
+)
 def test_layouts_prologues_and_epilogues(name: str, epilogue: str) -> None:
     assert_exact(*derive(name, matrices(64, 96, 96), stages=3, epilogue=epilogue))
 
@@ -69,8 +71,7 @@ def test_tiles_in_groups_of_rows(name: str) -> None:
     assert_exact(term, kernel)
 
 
-@pytest.mark.parametrize("slice_k", [2, 4])
-@pytest.mark.parametrize("name", ["columns", "scaled", "two", "rectified"])
+@pytest.mark.parametrize(("name", "slice_k"), in_turn(["columns", "scaled", "two", "rectified"], [2, 4]))
 def test_steps_of_k_are_shared_out_among_warps(name: str, slice_k: int) -> None:
     sizes = {**matrices(32, 64, 192), **({"l": 64} if name == "two" else {})}
     given: dict[str, Any] = {"block": (32, 32, 64), "epilogue": "shared", "stages": 2}

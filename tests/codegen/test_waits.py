@@ -27,6 +27,7 @@ from rise.interpret import call, random_inputs
 from rise.nat import constant, remainder, variable
 from rise.normal import data_flow
 from rise.types import Fragment, FragmentKind, Scalar, Space
+from tests.support.nightly import in_turn
 
 ADD = "tensorMatMulAdd(asFragment(a16), asFragment(transpose(b16)), sum)"
 ZEROS = "generate(w => generateFragment(0.0))"
@@ -130,8 +131,7 @@ def agrees(name: str, fold: str, kernel: Kernel, seed: int = 0, fault: int = 0) 
     return np.array_equal(execute(kernel, inputs, "emulate", seed=seed), call(term, *inputs))
 
 
-@pytest.mark.parametrize("fold", FOLDS)
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(("name", "fold"), in_turn(PROGRAMS, FOLDS))
 def test_programs_are_exact(name: str, fold: str) -> None:
     for seed in range(3):  # copies arrive late, at once, at random
         assert agrees(name, fold, made(name, fold), seed)
@@ -182,8 +182,7 @@ def with_faults(source: str) -> tuple[str, list[str]]:
     return WAIT.sub(faulty, source), faults
 
 
-@pytest.mark.parametrize("fold", FOLDS)
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(("name", "fold"), in_turn(PROGRAMS, FOLDS))
 def test_no_wait_can_be_left_out_or_be_later(name: str, fold: str) -> None:
     kernel = made(name, fold)
     source, faults = with_faults(kernel.source)
@@ -292,8 +291,7 @@ def test_a_wait_stays_behind_the_elements_that_are_computed_before_it() -> None:
 
 
 @pytest.mark.skipif(not runtime.can_compile(), reason="neither NVRTC nor nvcc is here")
-@pytest.mark.parametrize("fold", FOLDS)
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(("name", "fold"), in_turn(PROGRAMS, FOLDS))
 def test_the_compiler_serialises_no_products(name: str, fold: str) -> None:
     report = compiler_report(made(name, fold).source, "sm_90a")
     assert "serialized" not in report and "0 bytes spill stores" in report

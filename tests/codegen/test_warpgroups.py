@@ -23,6 +23,7 @@ from rise.normal import data_flow
 from rise.pretty import show
 from rise.types import Fragment, FragmentKind, Scalar
 from strategies.matmul.tensor_core import tensor_core
+from tests.support.nightly import in_turn
 from tests.support.programs import succeeded
 from tests.support.warpgroups import PROGRAMS, SMALL, agrees, derived, product
 
@@ -52,12 +53,12 @@ def test_warpgroups_share_a_block_in_many_ways(shape: dict[str, Any]) -> None:
     assert agrees(text, derived(text, 3, **shape))
 
 
-@pytest.mark.parametrize("a", ["A", "transpose(A)"])
-@pytest.mark.parametrize("b", ["B", "transpose(B)"])
-@pytest.mark.parametrize(
-    "shape", [{"block": (128, 128, 64), "warp": (64, 128), "fragment": (64, 128, 16)},
-              {"block": (64, 64, 128), "stages": 2}]
-)  # fmt: skip
+SHAPES: list[dict[str, Any]] = [{"block": (128, 128, 64), "warp": (64, 128), "fragment": (64, 128, 16)},
+              {"block": (64, 64, 128), "stages": 2}]  # fmt: skip
+LAYOUTS = [(a, b) for a in ("A", "transpose(A)") for b in ("B", "transpose(B)")]
+
+
+@pytest.mark.parametrize(("a", "b", "shape"), [(*two, shape) for two, shape in in_turn(LAYOUTS, SHAPES)])
 def test_operands_lie_along_k_or_across(a: str, b: str, shape: dict[str, Any]) -> None:
     """Across k, or where more than 64 of k are in a tile, it is copied in panels of 128 bytes a row."""
     text = product(256).replace("=> A |>", f"=> {a} |>").replace("=> B |>", f"=> {b} |>")

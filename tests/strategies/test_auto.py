@@ -29,6 +29,7 @@ from rise.normal import data_flow
 from strategies.auto import Auto, _Kernels, auto
 from strategies.search.choice import Search
 from strategies.search.hardware import for_target
+from tests.support.nightly import every_other
 from tests.support.programs import succeeded
 
 ROOT = Path(__file__).parents[2]
@@ -93,7 +94,7 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("name", every_other(PARTS))
 def test_a_program_is_cut_where_a_value_must_be_complete(name: str) -> None:
     """At a size where it pays to compute operands before the product: by warpgroups, which copy in bulk."""
     sizes = {"m": 2048, "n": 4096, "k": 1024, "l": 1024}
@@ -108,7 +109,7 @@ def test_a_program_is_cut_where_a_value_must_be_complete(name: str) -> None:
     assert stored >= len(PARTS[name]) - 1
 
 
-@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("name", every_other(PARTS, 1))
 def test_every_program_is_right_at_every_size(name: str) -> None:
     """Ones, primes, tile and ragged; the derivation replays step by step on the whole program."""
     random = Random(name)

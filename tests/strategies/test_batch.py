@@ -28,6 +28,7 @@ from strategies.search.choice import Search
 from strategies.search.hardware import for_target
 from strategies.search.problem import Problem
 from tests.support.batches import exact, products, program
+from tests.support.nightly import in_turn
 from tests.support.programs import succeeded
 
 DOT = "zip(row)(col) |> map((x, y) => f32(x) * f32(y)) |> reduce(+, 0)"
@@ -118,15 +119,16 @@ def test_a_warp_may_have_several_fragments_of_rows(rows: int, epilogue: str) -> 
 ROW_FORMS = ({"operands": "elements", "count": 1, "epilogue": "shared"}, {"operands": "padded"})
 
 
-@pytest.mark.parametrize("form", ROW_FORMS, ids=["elements", "padded"])
+ODD = [
+    ((1, 65, 33, 17), "f16", "AT", "scaled"),
+    ((2, 33, 17, 31), "bf16", "TA", "rounded"),
+    ((1, 33, 47, 21), "f32", "TT", "rounded to tf32"),
+    ((2, 34, 36, 18), "f16", "AA", "plain"),
+]
+
+
 @pytest.mark.parametrize(
-    ("sizes", "type_", "layouts", "body"),
-    [
-        ((1, 65, 33, 17), "f16", "AT", "scaled"),
-        ((2, 33, 17, 31), "bf16", "TA", "rounded"),
-        ((1, 33, 47, 21), "f32", "TT", "rounded to tf32"),
-        ((2, 34, 36, 18), "f16", "AA", "plain"),
-    ],
+    ("sizes", "type_", "layouts", "body", "form"), [(*case, form) for case, form in in_turn(ODD, ROW_FORMS)]
 )
 def test_fragments_of_odd_rows_come_from_padded_ones(
     form: dict[str, Any], sizes: tuple[int, int, int, int], type_: str, layouts: str, body: str

@@ -21,6 +21,7 @@ from strategies.search.choice import Search
 from strategies.search.hardware import for_target
 from tests.support.batches import exact, products, program
 from tests.support.kernels import emulated_exactly
+from tests.support.nightly import every_other, in_turn
 from tests.support.programs import succeeded
 
 
@@ -31,10 +32,7 @@ def lowered(term: Expr, operands: str = "bulk", **settings: Any) -> Expr:
 AWKWARD = [(1, 33, 33, 33), (5, 17, 65, 31), (3, 65, 9, 97), (2, 97, 97, 97), (3, 127, 49, 5), (7, 31, 1, 33)]
 
 
-@pytest.mark.parametrize(
-    ("sizes", "layouts"),
-    [(s, two) for n, s in enumerate(AWKWARD) for two in (("AA", "TT"), ("AT", "TA"))[n % 2]],
-)
+@pytest.mark.parametrize(("sizes", "layouts"), in_turn(AWKWARD, ("AA", "TT", "AT", "TA")))
 def test_products_of_any_sizes_are_exact(sizes: tuple[int, int, int, int], layouts: str) -> None:
     term = products(*sizes, "f16", layouts)
     assert exact(term, lowered(term))
@@ -343,7 +341,8 @@ PATTERNS = [
 
 
 @pytest.mark.parametrize(
-    ("shape", "pattern", "body"), [(*p, ("plain", "rounded")[i % 2]) for i, p in enumerate(PATTERNS)]
+    ("shape", "pattern", "body"),
+    every_other((*p, ("plain", "rounded")[i // 2 % 2]) for i, p in enumerate(PATTERNS)),
 )
 def test_rows_that_start_in_few_banks_are_swizzled_and_exact(
     shape: tuple[int, int, int], pattern: int, body: str

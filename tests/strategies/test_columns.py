@@ -25,6 +25,7 @@ from strategies.places import in_inputs
 from strategies.search.choice import Search, reduced_beside
 from strategies.search.hardware import for_target
 from strategies.search.problem import Problem
+from tests.support.nightly import every_other
 from tests.support.programs import loaded, succeeded
 
 FUSED = loaded(Path(__file__).parents[2] / "benchmarks" / "tables" / "fused.rise")
@@ -72,7 +73,7 @@ def program(name: str, m: int, n: int, k: int) -> Expr:
     return data_flow(check_expression(f"fun(({inputs}) => {PROGRAMS[name]})"))
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", every_other(CASES))
 def test_rows_are_reduced_in_the_loop_of_their_product(case: str) -> None:
     name, parameters, sizes = CASES[case]
     term = program(name, *sizes)

@@ -20,6 +20,7 @@ from rise.normal import data_flow
 from strategies.auto import auto
 from strategies.registry import find
 from tests.support.examples import EXAMPLES
+from tests.support.nightly import every_other, in_turn
 from tests.support.programs import loaded, succeeded
 
 pytestmark = pytest.mark.skipif(available_backend() is None, reason="there is no C++ compiler")
@@ -129,8 +130,7 @@ def leaves(table: Any) -> list[Any]:
     return [leaf for part in table for leaf in leaves(part)] if isinstance(table, tuple) else [table]
 
 
-@pytest.mark.parametrize("offsets", UNEVEN.values(), ids=UNEVEN)
-@pytest.mark.parametrize("epilogue", ["direct", "rows"])
+@pytest.mark.parametrize(("offsets", "epilogue"), in_turn(UNEVEN.values(), ["direct", "rows"]), ids=str)
 def test_rows_of_uneven_groups_are_multiplied_by_the_matrix_of_their_group(
     offsets: NDArray[np.int32], epilogue: str
 ) -> None:
@@ -224,7 +224,7 @@ RESTS = {
 }
 
 
-@pytest.mark.parametrize("settings", RESTS.values(), ids=RESTS)
+@pytest.mark.parametrize("settings", every_other(RESTS.values()), ids=every_other(RESTS))
 def test_the_last_tiles_are_finer_ones_of_a_second_kernel(settings: dict[str, str]) -> None:
     """Whatever data say of how many tiles there are: also none for the second kernel."""
     sizes = sizes_of(OFFSETS, 64)

@@ -20,6 +20,7 @@ from strategies.matmul.schedules import by_warps, hopper, products, to_kernels
 from strategies.matmul.tensor_core import tensor_core
 from strategies.matmul.tiling import at_folds, in_tile, parts, raster, tile_output, tile_reduction
 from strategies.places import in_inputs
+from tests.support.nightly import every_other
 from tests.support.programs import succeeded
 
 DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
@@ -54,7 +55,7 @@ COMPOSED = [
 ]
 
 
-@pytest.mark.parametrize(("schedule", "name", "sizes"), COMPOSED)
+@pytest.mark.parametrize(("schedule", "name", "sizes"), every_other(COMPOSED))
 def test_a_composition_derives_what_the_parameters_do(
     schedule: str, name: str, sizes: tuple[int, int, int]
 ) -> None:

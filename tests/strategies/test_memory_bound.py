@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from strategies.memory_bound.rows import rows
 from strategies.memory_bound.stencil import stencil
 from strategies.memory_bound.transposition import transposition
 from tests.strategies.schedule_programs import cut, runs_as_it_should
+from tests.support.nightly import every_other, in_turn
 from tests.support.programs import succeeded
 
 NEIGHBOURS = "(w |> idx2D(0, 1)) + (w |> idx2D(1, 0)) + (w |> idx2D(1, 2)) + (w |> idx2D(2, 1))"
@@ -126,8 +128,7 @@ def at_size(name: str, size: int) -> tuple[str, Strategy]:
     return text.format(size, border=border), strategy
 
 
-@pytest.mark.parametrize("name", ANY_SIZE)
-@pytest.mark.parametrize("size", [1, 31, 132, 1025])
+@pytest.mark.parametrize(("name", "size"), every_other(product(ANY_SIZE, [1, 31, 132, 1025])))
 def test_any_size_is_exact(name: str, size: int) -> None:
     """One, primes, multiples of vectors, a tile plus one: what is too much is neither read nor written."""
     text, strategy = at_size(name, size)
@@ -277,8 +278,7 @@ LARGE: dict[str, tuple[str, Strategy]] = {
 
 
 @pytest.mark.skipif(not runtime.can_compile(), reason="there is no CUDA compiler")
-@pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90a"])
-@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize(("name", "target"), in_turn(LARGE, ["sm_75", "sm_80", "sm_90a"]))
 def test_large_programs_compile_without_spills(name: str, target: str) -> None:
     """All that is local is in registers, few enough that the threads of a multiprocessor hide latency."""
     for part in cut(derived(*LARGE[name])):

@@ -20,6 +20,7 @@ from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from strategies.auto import auto
 from strategies.search.open_sizes import Expected
+from tests.support.nightly import every_other
 from tests.support.programs import loaded
 
 DOT = "zip(row)(col) |> map((a, b) => f32(a) * f32(b)) |> reduce(+, 0)"
@@ -86,7 +87,7 @@ def right(made: Compiled, subject: Definition, sizes: Mapping[str, int], seed: i
     )
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", every_other(CASES))
 def test_one_program_is_right_at_all_sizes(name: str) -> None:
     made, (given, open_) = compiled(name), CASES[name]
     seed = sum(map(ord, name))

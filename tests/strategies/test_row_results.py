@@ -29,7 +29,9 @@ from strategies.auto import auto
 from strategies.core import seq, try_
 from strategies.matmul.one_pass import one_pass
 from strategies.places import in_inputs
+from tests.support import nightly
 from tests.support.attention import near, of_numpy
+from tests.support.nightly import every_other
 from tests.support.programs import ROOT, loaded, succeeded
 from tests.support.rows import term_of, without_repair
 
@@ -77,7 +79,7 @@ def test_both_results_are_those_of_f64(length: int, by: str) -> None:
     near(emulated(term, low, given), of_numpy(given))
 
 
-@pytest.mark.parametrize(("queries", "by"), in_turn((1, 7, 63, 65)))
+@pytest.mark.parametrize(("queries", "by"), every_other(in_turn((1, 7, 63, 65))))
 def test_a_row_without_keys_has_minus_infinity(queries: int, by: str) -> None:
     """Its weights are no numbers, as the program says."""
     term = masked(m=queries, n=65, d=16)
@@ -143,8 +145,7 @@ OTHER = {
 }
 
 
-@pytest.mark.parametrize("by", ["warpgroups", "warps"])
-@pytest.mark.parametrize("result", OTHER)
+@pytest.mark.parametrize(("result", "by"), nightly.in_turn(OTHER, ["warpgroups", "warps"]))
 def test_other_forms_of_two_results(result: str, by: str) -> None:
     """Two maps over the queries become one; with one sum alone, nothing but it needs the old maximum."""
     text = f"""import "prelude.rise"

@@ -19,6 +19,7 @@ from rise.testing import assert_equivalent, assert_preserves, replayed
 from rise.verify import verify
 from strategies.matmul.schedule import Schedule
 from strategies.matmul.tensor_core import tensor_core
+from tests.support.nightly import in_turn
 from tests.support.programs import succeeded
 
 DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
@@ -83,8 +84,9 @@ OTHERS = (
 )
 
 
-@pytest.mark.parametrize(("sizes", "p"), OTHERS)
-@pytest.mark.parametrize("name", ["A·B", "αA·B + βC"])
+@pytest.mark.parametrize(
+    ("sizes", "p", "name"), [(*other, name) for other, name in in_turn(OTHERS, ["A·B", "αA·B + βC"])]
+)
 def test_other_sizes_and_tiles(name: str, sizes: tuple[int, int, int], p: Schedule) -> None:
     term, result = derived(name, sizes, p)
     verify(result.term)
