@@ -18,6 +18,7 @@ from rise.normal import data_flow
 from tests.attack import fused, through_auto
 from tests.attack.fused import TARGET, Fused, outcome
 from tests.attack.outcome import Verdict
+from tests.support.nightly import every_other
 
 SEED = 20261125
 LEAST = 4_000  # products of numbers, at most
@@ -100,7 +101,15 @@ def ways(definition: str, sizes: dict[str, int]) -> list[str]:
 
 @pytest.mark.parametrize(
     ("name", "others"),
-    [("layers", []), ("sums", []), ("columns", []), ("scaled", ["elementwise"]), ("batch", ["elementwise"])],
+    every_other(
+        [
+            ("layers", []),
+            ("sums", []),
+            ("columns", []),
+            ("scaled", ["elementwise"]),
+            ("batch", ["elementwise"]),
+        ]
+    ),
 )
 def test_ragged_programs_are_multiplied_by_warpgroups(name: str, others: list[str]) -> None:
     """At sizes of which tiles divide none; besides products, there are only kernels that compute operands."""

@@ -21,6 +21,7 @@ from rise.errors import TranslationError
 from rise.nat import Nat, constant, evaluate, quotient, remainder, variable
 from rise.types import Array, Scalar, Space
 from tests.support.kernels import agrees, kernel
+from tests.support.nightly import every_other
 from tests.support.products import derive, matrices
 from tests.support.programs import program
 
@@ -131,7 +132,7 @@ STAGES: dict[str, tuple[dict[str, Any], int]] = {
 }
 
 
-@pytest.mark.parametrize("stages", STAGES)
+@pytest.mark.parametrize("stages", every_other(STAGES))
 def test_a_product_has_no_more_barriers_than_one_by_hand(stages: str) -> None:
     parameters, wanted = STAGES[stages]
     _, made = derive("columns", matrices(64, 64, 256), **parameters)

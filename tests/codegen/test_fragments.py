@@ -24,7 +24,7 @@ from rise.nat import NatVariable, constant
 from rise.normal import data_flow
 from rise.types import Array, Fragment, FragmentKind, Scalar
 from strategies.matmul.tensor_core import tensor_core
-from tests.support.nightly import in_turn
+from tests.support.nightly import every_other, in_turn
 from tests.support.programs import succeeded
 
 A, B, C = FragmentKind.A, FragmentKind.B, FragmentKind.ACCUMULATOR
@@ -177,7 +177,7 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", every_other(KINDS))
 def test_products_are_exact(kind: str) -> None:
     operand, result, parameters = KINDS[kind]
     made = derived(product(operand, result), **parameters)
@@ -252,7 +252,7 @@ def test_without_staging_each_lane_loads_its_elements() -> None:
 # --- pipelines into registers -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("stages", "tiles"), [(1, 3), (2, 1), (2, 7), (3, 2), (3, 3), (5, 3)])
+@pytest.mark.parametrize(("stages", "tiles"), every_other([(1, 3), (2, 1), (2, 7), (3, 2), (3, 3), (5, 3)]))
 def test_fragments_are_fetched_ahead_for_any_number_of_tiles(stages: int, tiles: int) -> None:
     """Also where there are fewer tiles than stages, and where a tile is the last one."""
     text = product("f16", "f32").replace("96", str(32 * tiles))

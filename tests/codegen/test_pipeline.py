@@ -25,6 +25,7 @@ from rise.types import FragmentKind, Space
 from strategies.default import default
 from strategies.matmul.tensor_core import tensor_core
 from tests.support.golden import assert_golden
+from tests.support.nightly import every_other
 from tests.support.programs import Sizes, matrix_program, succeeded
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -147,7 +148,7 @@ WRAPPING: dict[str, tuple[str, Sizes, Sizes, tuple[int, int], Callable[[Kernel],
 }
 
 
-@pytest.mark.parametrize("case", WRAPPING)
+@pytest.mark.parametrize("case", every_other(WRAPPING))
 def test_derived_products_are_exact(case: str) -> None:
     name, sizes, block, warp, has_structure = WRAPPING[case]
     kernel = derived(name, sizes, block, warp)

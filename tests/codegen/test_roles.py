@@ -24,7 +24,11 @@ from tests.support.nightly import every_other
 from tests.support.warpgroups import PROGRAMS, ROLES, agrees, derived, product
 
 
-@pytest.mark.parametrize(("name", "text"), PROGRAMS.items(), ids=[name.replace("·", "") for name in PROGRAMS])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    every_other(PROGRAMS.items()),
+    ids=every_other([name.replace("·", "") for name in PROGRAMS]),
+)
 def test_programs_around_a_product_are_exact(name: str, text: str) -> None:
     made = derived(text, **ROLES)
     assert "registers_decrease" in made.source and "// reduceRoleSplit" in made.source
@@ -62,16 +66,18 @@ def test_blocks_of_a_cluster_load_for_each_other(cluster: int, blocks: int, grou
 
 @pytest.mark.parametrize(
     ("stages", "tiles", "parameters"),
-    [
-        (2, 1, {"persistent_blocks": 6}),
-        (3, 5, {"persistent_blocks": 3}),
-        (2, 3, {"persistent_blocks": 5}),
-        (3, 1, {"persistent_blocks": 12}),
-        (3, 2, {"persistent_blocks": 4, "cluster": 2}),
-        (4, 4, {"persistent_blocks": 2, "ping_pong": 3}),
-        (3, 2, {"persistent_blocks": 5, "ping_pong": 3}),
-        (3, 2, {"persistent_blocks": 5, "epilogue": "bulk"}),
-    ],
+    every_other(
+        [
+            (2, 1, {"persistent_blocks": 6}),
+            (3, 5, {"persistent_blocks": 3}),
+            (2, 3, {"persistent_blocks": 5}),
+            (3, 1, {"persistent_blocks": 12}),
+            (3, 2, {"persistent_blocks": 4, "cluster": 2}),
+            (4, 4, {"persistent_blocks": 2, "ping_pong": 3}),
+            (3, 2, {"persistent_blocks": 5, "ping_pong": 3}),
+            (3, 2, {"persistent_blocks": 5, "epilogue": "bulk"}),
+        ]
+    ),
 )
 def test_warpgroups_take_turns(stages: int, tiles: int, parameters: dict[str, Any]) -> None:
     """The next tile's products start when this one's last element is there. Some blocks have a tile more."""

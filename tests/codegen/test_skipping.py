@@ -22,6 +22,7 @@ from rise.normal import data_flow
 from rise.pretty import show
 from strategies.core import top_down
 from strategies.matmul.one_pass import one_pass
+from tests.support.nightly import every_other
 from tests.support.programs import ROOT, loaded, succeeded
 
 PROGRAMS = loaded(ROOT / "examples" / "attention.rise")
@@ -132,13 +133,15 @@ PREFIX = "j < {} || j <= i"
 
 @pytest.mark.parametrize(
     ("mask", "numbers", "tile", "seen", "fragment"),
-    [
-        (STREAMING, (4, 20), 2, "10011100", 64),  # the first keys, and a window
-        (STREAMING, (4, 20), 2, "10011100", 16),
-        (STREAMING, (40, 40), 3, "11001111", 64),
-        (PREFIX, (100,), 0, "11110000", 16),
-        (PREFIX, (3,), 1, "11110000", 64),
-    ],
+    every_other(
+        [
+            (STREAMING, (4, 20), 2, "10011100", 64),  # the first keys, and a window
+            (STREAMING, (4, 20), 2, "10011100", 16),
+            (STREAMING, (40, 40), 3, "11001111", 64),
+            (PREFIX, (100,), 0, "11110000", 16),
+            (PREFIX, (3,), 1, "11110000", 64),
+        ]
+    ),
 )
 def test_what_both_of_two_masks_exclude_is_not_read(
     mask: str, numbers: tuple[int, ...], tile: int, seen: str, fragment: int

@@ -29,6 +29,7 @@ from rise.nat import constant
 from rise.normal import data_flow
 from rise.types import Fragment, FragmentKind, Scalar
 from strategies.matmul.tensor_core import tensor_core
+from tests.support.nightly import every_other
 from tests.support.programs import succeeded
 
 FLOATS = "zip(row)(col) |> map(fun((x, y) => f32({x}) * f32({y}))) |> reduce(+, 0)"
@@ -88,7 +89,7 @@ CHANGED: dict[str, tuple[str, dict[str, Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CHANGED)
+@pytest.mark.parametrize("name", every_other(CHANGED))
 def test_a_function_of_the_first_operand_is_applied_in_registers(name: str) -> None:
     text, parameters = CHANGED[name]
     made = derived(text, **parameters)

@@ -23,19 +23,19 @@ from rise.normal import data_flow
 from rise.pretty import show
 from rise.types import Fragment, FragmentKind, Scalar
 from strategies.matmul.tensor_core import tensor_core
-from tests.support.nightly import in_turn
+from tests.support.nightly import every_other, in_turn
 from tests.support.programs import succeeded
 from tests.support.warpgroups import PROGRAMS, SMALL, agrees, derived, product
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", every_other(PROGRAMS))
 def test_programs_around_a_product_are_exact(name: str) -> None:
     made = derived(PROGRAMS[name])
     assert "wgmma<64, " in made.source and "bulk_load(" in made.source
     assert agrees(PROGRAMS[name], made)
 
 
-@pytest.mark.parametrize(("stages", "tiles"), [(2, 1), (2, 5), (3, 2), (3, 3), (4, 9)])
+@pytest.mark.parametrize(("stages", "tiles"), every_other([(2, 1), (2, 5), (3, 2), (3, 3), (4, 9)]))
 def test_any_number_of_tiles_goes_through_the_ring(stages: int, tiles: int) -> None:
     """Fewer tiles than slots, as many, and so many that each mbarrier goes through several phases."""
     text = product(64 * tiles)

@@ -20,6 +20,7 @@ from rise.source import Source
 from rise.syntax.format import format_text
 from rise.testing import programs
 from tests.rise.paper_notation import in_paper_notation
+from tests.support.nightly import every_other
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "rise" / "library" / "prelude.rise"
@@ -58,7 +59,7 @@ def test_the_example_of_a_primitive(name: str) -> None:
     assert same(again(definition), definition)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
+@pytest.mark.parametrize("path", every_other(FILES), ids=lambda p: p.name)
 def test_the_definitions_of_an_example(path: Path) -> None:
     """All that the file uses, and it, as one text."""
     checked = LOADER.load(path)

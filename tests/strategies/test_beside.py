@@ -28,6 +28,7 @@ from strategies.matmul.separate import is_one_kernel, rows_stored, separate_kern
 from strategies.matmul.tensor_core import tensor_core
 from strategies.memory_bound.family import fitting
 from strategies.places import in_inputs
+from tests.support.nightly import every_other
 from tests.support.programs import succeeded
 
 DOT = "zip(r)(c) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
@@ -92,7 +93,7 @@ def assert_exact(term: Expr, made: HostProgram) -> None:
         np.testing.assert_array_equal(found, wanted)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", every_other(CASES))
 def test_rows_are_reduced_by_those_who_hold_them(name: str) -> None:
     """What is stored of the matrix is the result: only operands and parts of sums are temporaries."""
     result, sizes, parameters, parts = CASES[name]

@@ -25,6 +25,7 @@ from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from strategies.core import seq, top_down
 from strategies.matmul.one_pass import one_pass
+from tests.support.nightly import every_other
 from tests.support.programs import succeeded
 
 PROGRAMS = load(Path(__file__).parents[2] / "examples" / "attention.rise")
@@ -53,7 +54,7 @@ CASES: list[tuple[str, dict[str, int], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "sizes", "parameters"), CASES)
+@pytest.mark.parametrize(("name", "sizes", "parameters"), every_other(CASES))
 def test_clusters_agree_with_the_interpreter(
     name: str, sizes: dict[str, int], parameters: dict[str, Any]
 ) -> None:

@@ -23,6 +23,7 @@ from strategies.search.hardware import A100, H200, T4, Gpu
 from strategies.search.problem import Problem
 from strategies.search.schedules import FEW
 from strategies.search.space import Point, Ranked, best_first, points, ranked, refusal, varied
+from tests.support.nightly import every_other
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 MEASURED = RESULTS / "schedules-h200.csv"
@@ -359,11 +360,11 @@ def test_parts_of_lines_are_asked_for_again() -> None:
     assert len({c.requests(along, tile(128, bn), 1) / bn for bn in (64, 96, 80)}) == 1
 
 
-@pytest.mark.parametrize(("size", "block", "warp", "group", "turns", "stages", "us"), [
+@pytest.mark.parametrize(("size", "block", "warp", "group", "turns", "stages", "us"), every_other([
     (1792, (128, 224), (64, 224), 2, 1, 5, 30.5), (2048, (128, 256), (64, 256), 16, 1, 4, 36.4),
     (2304, (64, 224), (64, 224), 2, 2, 6, 62.1), (2560, (192, 96), (192, 96), 1, 2, 6, 73.5),
     (3328, (128, 224), (64, 224), 2, 1, 5, 144.9),
-])  # fmt: skip
+]))  # fmt: skip
 def test_sums_added_to_a_matrix_take_what_was_measured(
     size: int, block: tuple[int, int], warp: tuple[int, int], group: int, turns: int, stages: int, us: float
 ) -> None:

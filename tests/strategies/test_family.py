@@ -10,6 +10,7 @@ from codegen.pipeline import assemble
 from rise.check.specialise import inputs_of
 from rise.interpret import call, random_inputs
 from strategies.memory_bound.family import fitting
+from tests.support.nightly import every_other
 from tests.support.programs import program, succeeded
 
 STENCIL = (
@@ -46,7 +47,7 @@ FAMILIES = {
 }
 
 
-@pytest.mark.parametrize("text", FAMILIES)
+@pytest.mark.parametrize("text", every_other(FAMILIES))
 def test_the_strategy_that_fits_derives_a_kernel(text: str) -> None:
     term = program(text, prelude=True)
     found = fitting(term)

@@ -194,7 +194,7 @@ SCHEDULES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("settings", SCHEDULES.values(), ids=SCHEDULES)
+@pytest.mark.parametrize("settings", every_other(SCHEDULES.values()), ids=every_other(SCHEDULES))
 def test_any_schedule_takes_groups(settings: dict[str, str]) -> None:
     sizes = sizes_of(OFFSETS, 64)
     tiles, count, owners = tables_of(sizes, OFFSETS)
@@ -292,7 +292,7 @@ def test_rows_need_not_be_whole_chunks(n: int) -> None:
     np.testing.assert_array_equal(numbers(found), of_groups(OFFSETS, x, w))
 
 
-@pytest.mark.parametrize("h", [1, 48, 63, 65])
+@pytest.mark.parametrize("h", every_other([1, 48, 63, 65]))
 def test_threads_bring_tiles_that_are_no_boxes(h: int) -> None:
     """Zeros behind a window are inside of X, so `auto` takes instructions of warps."""
     sizes = sizes_of(OFFSETS, h)

@@ -21,6 +21,7 @@ from strategies.matmul.one_pass import one_pass
 from strategies.search.hardware import for_target
 from strategies.search.masks import Mask
 from strategies.search.passes import Pass
+from tests.support.nightly import every_other
 from tests.support.programs import loaded, succeeded
 
 PROGRAMS = loaded(Path(__file__).parents[2] / "examples" / "attention.rise")
@@ -51,10 +52,10 @@ BY: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize(
     ("name", "by"),
-    [
+    every_other([
         ("capped", "warpgroups"), ("sloped", "warps"), ("distant", "warps"), ("near", "warps"),
         ("causal", "warpgroups"),
-    ],
+    ]),
 )  # fmt: skip
 def test_modified_scores_agree_with_the_interpreter(name: str, by: str) -> None:
     random = Random(f"{SEED} {name} {by}")

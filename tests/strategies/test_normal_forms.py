@@ -21,6 +21,7 @@ from rise.types import Function
 from rise.verify import verify
 from strategies.core import Strategy, top_down
 from strategies.normal_forms import benf, cnf, dfnf, form_outward, rnf, view_inward
+from tests.support.nightly import every_other
 from tests.support.programs import succeeded
 
 MAPS: tuple[Rule, ...] = (MAP_FUSION, SPLIT_MAP, FLATTEN, REDUCE_SEQ_MAP)
@@ -55,7 +56,7 @@ def normal(form: Strategy, term: Expr) -> Success:
     return succeeded(form(term))
 
 
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", every_other(FORMS))
 def test_a_normal_form_is_reached_and_kept(name: str) -> None:
     """Counted for each planted rule, so that no form is tested on programs that have it from the start."""
     fired = {planted.name: steps_to_form(name, planted).total() for planted in FORMS[name][1]}

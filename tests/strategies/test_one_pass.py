@@ -23,6 +23,7 @@ from strategies.auto import auto
 from strategies.matmul.one_pass import one_pass
 from strategies.search.hardware import for_target
 from strategies.search.passes import Pass
+from tests.support.nightly import every_other
 from tests.support.programs import loaded, succeeded
 
 ROOT = Path(__file__).parents[2]
@@ -50,7 +51,7 @@ def agrees(term: Expr, low: Expr, seed: int) -> bool:
     ).agrees
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("name", every_other(VARIANTS))
 def test_attention_agrees_with_the_interpreter(name: str) -> None:
     term = program(name, **VARIANTS[name])
     low = succeeded(one_pass(**SMALL)(term)).term
@@ -155,7 +156,7 @@ OF_ATTENTION = {
 }
 
 
-@pytest.mark.parametrize("result", OF_ATTENTION)
+@pytest.mark.parametrize("result", every_other(OF_ATTENTION))
 def test_what_is_done_with_the_result_is_in_the_kernel(result: str) -> None:
     body = OF_ATTENTION[result].replace("of(Q)", "(Q |> map(q => attend((j, s) => s * 0.25, K, V, q)))")
     text = f"""import "prelude.rise"

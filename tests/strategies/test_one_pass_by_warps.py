@@ -23,6 +23,7 @@ from strategies.auto import auto
 from strategies.matmul.one_pass import one_pass
 from strategies.search.hardware import for_target
 from strategies.search.passes import Pass
+from tests.support.nightly import every_other
 from tests.support.programs import ROOT, loaded, succeeded
 
 PROGRAMS = loaded(ROOT / "examples" / "attention.rise")
@@ -52,7 +53,9 @@ def agrees(term: Expr, low: Expr, seed: int) -> bool:
     return compare(found, call(term, *inputs), tolerance(term)).agrees
 
 
-@pytest.mark.parametrize(("name", "sizes", "settings"), VARIANTS, ids=lambda x: x if x is str(x) else "")
+@pytest.mark.parametrize(
+    ("name", "sizes", "settings"), every_other(VARIANTS), ids=lambda x: x if x is str(x) else ""
+)
 def test_attention_by_warps_agrees(name: str, sizes: Sizes, settings: dict[str, Any]) -> None:
     term = program(name, **sizes)
     low = succeeded(one_pass(**{"rows": 64, "columns": 32, **settings})(term)).term

@@ -22,6 +22,7 @@ from rise.pretty import show
 from strategies.matmul.one_pass import one_pass
 from strategies.search.hardware import for_target
 from strategies.search.passes import Pass
+from tests.support.nightly import every_other
 from tests.support.programs import loaded, succeeded
 
 PROGRAMS = loaded(Path(__file__).parents[2] / "examples" / "attention.rise")
@@ -49,7 +50,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "sizes", "blocks"), CASES)
+@pytest.mark.parametrize(("name", "sizes", "blocks"), every_other(CASES))
 def test_persistent_blocks_agree_with_the_interpreter(name: str, sizes: dict[str, int], blocks: int) -> None:
     random = Random(f"{SEED} {name} {sizes}")
     ahead, skewed = random.choice((1, 2)), random.choice((True, False))
@@ -57,7 +58,7 @@ def test_persistent_blocks_agree_with_the_interpreter(name: str, sizes: dict[str
     assert agrees(term, low), (SEED, ahead, skewed)
 
 
-@pytest.mark.parametrize("n", [1, 33, 160])
+@pytest.mark.parametrize("n", every_other([1, 33, 160]))
 def test_skewed_steps_agree_with_the_interpreter(n: int) -> None:
     for name in ("attention", "window"):
         term, low = lowered(name, {"m": 65, "n": n, "d": 16, "e": 32}, skewed=True, ahead=1)

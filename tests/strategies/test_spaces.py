@@ -23,6 +23,7 @@ from strategies.search.choice import Choice
 from strategies.search.identity import identity
 from strategies.search.space import Point, declared, searchable
 from strategies.search.store import Record, append
+from tests.support.nightly import every_other
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DRAWN = {"one_pass": 2, "batch": 6, "default": 2}  # members of these spaces; the first two take longer
@@ -74,7 +75,7 @@ def test_a_space_begins_with_the_defaults_and_has_no_member_twice(name: str) -> 
         assert all(setting.read(show_value(value)) == value for value in setting.tried)
 
 
-@pytest.mark.parametrize("name", searchable()[1:])
+@pytest.mark.parametrize("name", every_other(searchable()[1:]))
 def test_members_derive_or_are_refused_by_name(name: str) -> None:
     seed, count = 11, DRAWN.get(name, ELSE)
     points = list(declared(name))
@@ -89,7 +90,7 @@ def test_members_derive_or_are_refused_by_name(name: str) -> None:
     print(f"{name}, seed {seed}: {dict(found)}")
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", every_other(PROGRAMS))
 def test_a_member_with_every_parameter_changed_preserves_the_meaning(name: str) -> None:
     term, all_ = program(name), [s for s in find(name).settings if s.tried]
     changed = (point for point in declared(name) if len(point.parameters) == len(all_))

@@ -19,7 +19,7 @@ from rise.testing import assert_equivalent, assert_preserves, replayed
 from rise.verify import verify
 from strategies.matmul.schedule import Schedule
 from strategies.matmul.tensor_core import tensor_core
-from tests.support.nightly import in_turn
+from tests.support.nightly import every_other, in_turn
 from tests.support.programs import succeeded
 
 DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
@@ -60,7 +60,7 @@ def derived(name: str, sizes: tuple[int, int, int], p: Schedule = SMALL) -> tupl
 # --- what is computed -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", every_other(NAMES))
 def test_every_step_of_a_derivation_preserves_the_program(name: str) -> None:
     """Two tiles along each of m, n and k."""
     term, result = derived(name, (64, 64, 64))
@@ -170,7 +170,9 @@ SWITCHES: tuple[tuple[dict[str, Any], dict[str, int]], ...] = (
 )
 
 
-@pytest.mark.parametrize(("switch", "counts"), SWITCHES, ids=[str(s) for s, _ in SWITCHES])
+@pytest.mark.parametrize(
+    ("switch", "counts"), every_other(SWITCHES), ids=every_other([str(s) for s, _ in SWITCHES])
+)
 def test_each_optimisation_can_be_switched_by_itself(switch: dict[str, Any], counts: dict[str, int]) -> None:
     term = check_expression(program("αA·B + βC", 64, 64, 64))
     result = succeeded(tensor_core(SMALL.block, SMALL.warp, **switch)(data_flow(term)))

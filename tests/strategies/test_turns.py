@@ -23,6 +23,7 @@ from rise.expr import Expr, Primitive, subterms
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from strategies.matmul.one_pass import one_pass
+from tests.support.nightly import every_other
 from tests.support.programs import loaded, succeeded
 
 PROGRAMS = loaded(Path(__file__).parents[2] / "examples" / "attention.rise")
@@ -48,7 +49,7 @@ def lowered(name: str, sizes: dict[str, int], **parameters: Any) -> tuple[Expr, 
     return term, succeeded(result).term
 
 
-@pytest.mark.parametrize(("name", "sizes", "rows", "blocks", "skewed"), CASES)
+@pytest.mark.parametrize(("name", "sizes", "rows", "blocks", "skewed"), every_other(CASES))
 def test_turns_agree_with_the_interpreter(
     name: str, sizes: dict[str, int], rows: int, blocks: int, skewed: bool
 ) -> None:
