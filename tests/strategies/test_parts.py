@@ -155,7 +155,7 @@ def test_both_results_of_causal_heads_in_parts(by: str) -> None:
     near(found, of_numpy([0.25, *given], np.arange(50) <= np.arange(7)[:, None]))
 
 
-@pytest.mark.parametrize("name", ["window", "biased", "headsByToken"])
+@pytest.mark.parametrize("name", every_other(["window", "biased", "headsByToken"]))
 def test_parts_of_other_programs(name: str) -> None:
     heads = {"b": 1, "h": 2} if name == "headsByToken" else {}
     term = program(name, **heads, m=19, n=41, d=16, e=16)
@@ -200,7 +200,7 @@ def test_short_rows_are_not_computed_in_parts() -> None:
 @pytest.mark.parametrize(
     ("length", "target"),
     every_other(
-        [(1, "sm_90a"), (7, "sm_80"), (63, "sm_90a"), (65, "sm_80"), (1000, "sm_90a"), (1000, "sm_80")]
+        [(1, "sm_90a"), (7, "sm_80"), (65, "sm_80"), (63, "sm_90a"), (1000, "sm_90a"), (1000, "sm_80")]
     ),
 )
 def test_one_query_a_head_through_auto(length: int, target: str) -> None:
