@@ -186,11 +186,12 @@ class Sizes:
         """Whether fragments are faster from padded rows, in spite of the copy: measured.
 
         Each tile of rows reads the second operand again. Of whole chunks, `ldmatrix` reads runs as they are.
-        Matrices beside the operands would leave too little room.
+        There has to be room for two blocks, where an operand's padded rows may be behind what else is read.
         """
         width = self.written // (self.rows * self.columns)
-        odd = len(self.read) <= OPERANDS and not self.are_chunks
-        return odd and min(self.rows, self.columns) >= LEAST_PADDED.get(width, LARGEST_SIDE)
+        large = min(self.rows, self.columns) >= LEAST_PADDED.get(width, LARGEST_SIDE)
+        room = sum(self.read) + max(self._padded) + RESERVED <= ROOM // 2
+        return large and room and not self.are_chunks
 
     @property
     def _crowded(self) -> set[int]:
@@ -329,12 +330,17 @@ class Sizes:
 
     def _by_elements(self, part: int, wide: int) -> Plan:
         """One matrix, in padded rows. Results leave as one run if there is room: measured."""
-        m, n, k = (-(-size // ROWS) * ROWS for size in self.product)
-        padded = (m * (k + PADDING) + k * (n + PADDING)) * 2
         part = part or (2 * ROWS if self.rows > 3 * ROWS else ROWS)
-        stored = max(padded, self.written) + RESERVED <= ROOM
+        stored = max(sum(self._padded), self.written) + RESERVED <= ROOM
         alone = self._is_odd and part > ROWS
         return Plan(BLOCKS, 1, WARP * self._parts(part, wide), stored, part, ELEMENTS, int(alone), wide)
+
+    @property
+    def _padded(self) -> tuple[int, int]:
+        """The bytes of both operands in padded rows, with zeros up to whole fragments."""
+        m, n, k = (-(-size // ROWS) * ROWS for size in self.product)
+        width = SCALARS[self.operand].bytes
+        return m * (k + PADDING) * width, k * (n + PADDING) * width
 
     def _shared(self, count: int, stored: bool) -> int:
         """The bytes of shared memory of a block.

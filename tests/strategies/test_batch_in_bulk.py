@@ -199,18 +199,16 @@ def sizes(n: int, result: int = 4) -> Sizes:
 def test_padded_rows_are_for_large_matrices_whose_rows_are_no_chunks() -> None:
     """Results of two bytes take longer to store, so the copy is worth it for larger ones only."""
 
-    def padded(m: int, n: int, k: int, result: int) -> bool:
-        rows = (2 * k, 2 * n)
-        read = (2 * m * k, 2 * k * n)
+    def padded(m: int, n: int, k: int, result: int = 4, beside: tuple[int, ...] = ()) -> bool:
+        rows, read = (2 * k, 2 * n), (2 * m * k, 2 * k * n, *beside)
         return Sizes(1009, read, m * n * result, m, n, k, "f16", row_bytes=rows).suit_padded
 
-    assert [n for n in range(97, 129) if padded(n, n, n, 4)] == [
-        *range(105, 112),
-        *range(113, 120),
-        *range(121, 128),
-    ]
-    assert [n for n in range(97, 129) if padded(n, n, n, 2)] == [*range(113, 120), *range(121, 128)]
-    assert padded(127, 120, 5, 4) and not padded(127, 33, 127, 4) and not padded(33, 127, 127, 4)
+    for result, least in ((4, 105), (2, 113)):
+        taken = [n for n in range(97, 129) if padded(n, n, n, result)]
+        assert taken == [n for n in range(least, 129) if n % 8]
+    assert padded(127, 120, 5) and not padded(127, 33, 127) and not padded(33, 127, 127)
+    assert padded(113, 113, 113, 4, (113 * 4,)), "a number for each row takes little room"
+    assert not padded(113, 113, 113, 4, (113 * 113 * 4,)), "a matrix leaves room for one block only"
 
 
 def test_each_warp_has_a_part_and_no_registers_are_short() -> None:
