@@ -8,16 +8,19 @@ from dataclasses import dataclass, replace
 from rewrites.result import Failure, Result, Success
 from rewrites.typed import array_type
 from rise.expr import Apply, Expr, Identifier, Lambda, call, children
-from rise.nat import Nat, NatVariable, constant
+from rise.nat import Nat, NatVariable, constant, remainder, variable
 from rise.types import Array, NatFunction, Pair, Type
 from strategies.core import FunctionStrategy, Rewrite, Strategy, at_child, prints_as_call
 
+PAIR = 2
 WHOLE = 16  # elements: no vector reaches from one of two arrays into the other if these divide the first
 
 
 @dataclass(frozen=True)
 class Contiguity:
     """For each dimension of an array, outermost first, whether its neighbours are neighbours in memory.
+
+    An order of pairs counts as contiguous: where a strategy introduces one, it moves no more at once.
 
     computed: whether elements are computed from what is in memory, one by one
     """
@@ -76,11 +79,14 @@ def contiguity_of(term: Expr, context: Context) -> Known:
 
 
 def keeps_pairs(arguments: Sequence[object]) -> bool:
-    """Whether an order leaves elements 2·i and 2·i + 1 beside each other."""
+    """Whether an order leaves elements 2·i and 2·i + 1 beside each other, each pair at an even place."""
     match arguments:
-        case [Nat(value=int() as size), NatFunction(parameter, body), *_] if size % 2 == 0:
-            at = [body.substitute({NatVariable(parameter): constant(i)}).value or 0 for i in range(size)]
-            return all(at[i] % 2 == 0 and at[i + 1] == at[i] + 1 for i in range(0, size, 2))
+        case [Nat(), NatFunction(parameter, body), *_]:
+            pair = variable("pair")
+            first, second = (
+                body.substitute({NatVariable(parameter): PAIR * pair + constant(one)}) for one in range(PAIR)
+            )
+            return second == first + constant(1) and remainder(first, PAIR) == constant(0)
     return False
 
 

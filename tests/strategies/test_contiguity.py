@@ -1,0 +1,56 @@
+"""Orders that leave pairs together, which is decided for all elements at once."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from rewrites.orders import COLUMNS_STRIDED
+from rise.expr import Expr, Identifier, call, subterms
+from rise.nat import NatVariable, constant, nat
+from rise.types import F16, Array, NatFunction
+from strategies.contiguity import Contiguity, contiguity_of, keeps_pairs
+from tests.support.batches import program
+from tests.support.programs import succeeded
+
+
+def orders(term: Expr) -> list[tuple[object, ...]]:
+    found = [call(part) for part in subterms(term)]
+    return [c[1].arguments for c in found if c is not None and c[0] == "reorder" and len(c[2]) == 1]
+
+
+def has_pairs(size: int, order: NatFunction) -> bool:
+    """By looking at each element."""
+    at = [order.body.substitute({NatVariable(order.parameter): constant(i)}).value or 0 for i in range(size)]
+    return all(a % 2 == 0 and b == a + 1 for a, b in zip(at[::2], at[1::2], strict=True))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_strided_pairs_of_columns_stay_together(seed: int) -> None:
+    """Parts, how many pairs a part has and how far apart they are: drawn."""
+    random = Random(seed)
+    p, q, s = random.randint(1, 5), random.choice((2, 4, 8)), random.randint(2, 17)
+    xss = Identifier("xss", Array(nat(3), Array(nat(2 * p * q * s), F16)))
+    ordered = succeeded(COLUMNS_STRIDED.with_sizes(p=p, q=q, s=s)(xss)).term
+    found = orders(ordered)
+    assert len(found) == 2 and all(map(keeps_pairs, found))
+    assert all(has_pairs(2 * p * q * s, order[1]) for order in found if isinstance(order[1], NatFunction))
+    assert contiguity_of(ordered, {}) == Contiguity((False, True))
+
+
+@pytest.mark.parametrize(
+    ("there", "back", "kept"),
+    [
+        ("11 - i", "11 - i", False),
+        ("(i + 2) % 12", "(i + 10) % 12", True),
+        ("(i + 1) % 12", "(i + 11) % 12", False),
+        ("i % 3 * 4 + i / 3", "i % 4 * 3 + i / 4", False),
+        ("1 - i % 2 + i / 2 * 2", "1 - i % 2 + i / 2 * 2", False),
+    ],
+)
+def test_other_orders_are_told_apart(there: str, back: str, kept: bool) -> None:
+    term = program(f"def f(xs: 12.f32) = xs |> reorder(12, natFun(i => {there}), natFun(i => {back}))")
+    (order,) = orders(term)
+    assert isinstance(order[1], NatFunction)
+    assert keeps_pairs(order) == has_pairs(12, order[1]) == kept
