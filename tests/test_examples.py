@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -23,12 +22,12 @@ from rise.source import Source
 from rise.syntax.parser import parse_file
 from strategies.registry import find
 from tests.support.examples import EXAMPLES, REFERENCES, Reference, inputs_for
+from tests.support.nightly import NIGHTLY
 from tests.support.programs import succeeded
 
 FILES = sorted(path.name for path in EXAMPLES.glob("*.rise"))
 EACH = pytest.mark.parametrize(("file", "name"), sorted(REFERENCES), ids=lambda value: value)
 DRAWS = 3  # inputs for each assignment of sizes: a definition on scalars has but one element to tell by
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 
 
 LOADER = Loader()

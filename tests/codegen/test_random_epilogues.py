@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from typing import Any
@@ -19,10 +18,11 @@ from rise.expr import inline
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from strategies.matmul.tensor_core import tensor_core
+from tests.support.nightly import NIGHTLY
 from tests.support.programs import PRELUDE
 
 SEED = 14
-COUNT = 300 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 12
+COUNT = 300 if NIGHTLY else 12
 DOT = "(zip(row)(col) |> map((x, y) => f32(x) * f32(y)) |> reduce(+, 0))"
 # ways of writing the product of A, by rows, and of B, by columns: a matrix of f32
 PRODUCTS = (

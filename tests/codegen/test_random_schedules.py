@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from typing import Any
@@ -18,9 +17,10 @@ from rise.errors import RiseError
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from strategies.matmul.tensor_core import tensor_core
+from tests.support.nightly import NIGHTLY
 
 SEED = 20
-COUNT = 200 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 5
+COUNT = 200 if NIGHTLY else 5
 DOT = "zip(row)(col) |> map(fun((x, y) => f32({x}) * f32(y))) |> reduce(+, 0)"
 PROGRAMS = {
     "sums": "fun((A: {l}.f16, B: {r}.f16) => {a} |> map(fun(row => {b} |> map(fun(col => {dot})))))",

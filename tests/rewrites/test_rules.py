@@ -9,8 +9,6 @@ took 62 and half 9 at most.
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from rewrites.hints import HINTS
@@ -32,9 +30,10 @@ from strategies.core import top_down
 from strategies.places import mapped
 from tests.rewrites.mutants import undeclared
 from tests.rewrites.soundness import assert_sound, drawn
+from tests.support.nightly import NIGHTLY
 
 DATA = {name: made for name, made in rules().items() if isinstance(made, Rule)}
-EXAMPLES = {"nightly": 20_000}.get(os.environ.get("HYPOTHESIS_PROFILE", "ci"), 80)
+EXAMPLES = 20_000 if NIGHTLY else 80
 LEAST = 0.5  # of the instances, for rules with conditions
 
 
