@@ -34,6 +34,10 @@ def products(b: Nat, n: Nat)(As: b.n.n.f16, Bs: b.n.n.f16) =
   zip(As)(Bs) |> map((A, B) => A |> map(row => transpose(B) |> map(col => mixedDot(row, col))))
 def productsHalf(b: Nat, n: Nat)(As: b.n.n.f16, Bs: b.n.n.f16) =
   zip(As)(Bs) |> map((A, B) => A |> map(row => transpose(B) |> map(col => f16(mixedDot(row, col)))))
+def productsChosen(b: Nat, c: Nat, n: Nat)(As: c.n.n.f16, Bs: c.n.n.f16, is: b.Idx[c]) =
+  products(b, n)(As |> gather(is), Bs |> gather(is))
+def productsHalfChosen(b: Nat, c: Nat, n: Nat)(As: c.n.n.f16, Bs: c.n.n.f16, is: b.Idx[c]) =
+  productsHalf(b, n)(As |> gather(is), Bs |> gather(is))
 """)
 NAMES = {"f32": "products", "f16": "productsHalf"}
 WIDTH = {"f32": 4, "f16": 2}

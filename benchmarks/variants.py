@@ -37,23 +37,12 @@ from timing import median_ms, write
 import codegen
 import rise
 from codegen.host.program import HostProgram
-from rise.check.program import check_text
 from rise.errors import RiseError
 from rise.shipped import shipped
 from strategies.registry import find
 
 ROWS, BYTES, TURNS = 8192, 300_000_000, 3
 RESIDENT = 128  # matrices, each of which so many blocks multiply that memory has little to do with it
-CHOSEN = check_text("""
-def mixedDot{n: Nat}(xs: n.f16, ys: n.f16): f32 =
-  zip(xs)(ys) |> map((x, y) => f32(x) * f32(y)) |> reduce(+, 0)
-def productsF32(b: Nat, c: Nat, n: Nat)(As: c.n.n.f16, Bs: c.n.n.f16, is: b.Idx[c]) =
-  zip(As |> gather(is))(Bs |> gather(is)) |> map((A, B) =>
-    A |> map(row => transpose(B) |> map(col => mixedDot(row, col))))
-def productsF16(b: Nat, c: Nat, n: Nat)(As: c.n.n.f16, Bs: c.n.n.f16, is: b.Idx[c]) =
-  zip(As |> gather(is))(Bs |> gather(is)) |> map((A, B) =>
-    A |> map(row => transpose(B) |> map(col => f16(mixedDot(row, col)))))
-""")
 Case = tuple[str, ...]
 Lines = Sequence[tuple[Case, str]]
 Launch = Callable[[], Any]
@@ -103,7 +92,7 @@ def definition(case: Case) -> Any:
         case "batch", _, result:
             return batched.PROGRAMS[batched.NAMES[result]]
         case "resident", _, result:
-            return CHOSEN[f"products{result.upper()}"]
+            return batched.PROGRAMS[f"{batched.NAMES[result]}Chosen"]
         case _:
             return rise.load(shipped("benchmarks/tables/papers/programs.rise")).accumulated
 

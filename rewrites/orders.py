@@ -102,16 +102,6 @@ STRIDED_IN_PARTS = _in_order(
     ("p", "q", "s"),
     "Of every q * s elements, every s-th one, then those that follow them.",
 )
-_STRIDED = "natFun(i => i / (2 * q * s) * (2 * q * s) + i / 2 % q * (2 * s) + i / (2 * q) % s * 2 + i % 2)"
-_BESIDE = "natFun(i => i / (2 * q * s) * (2 * q * s) + i / 2 % s * (2 * q) + i / (2 * s) % q * 2 + i % 2)"
-COLUMNS_STRIDED = rule(
-    "columns, pairs strided in parts",
-    "xss",
-    f"xss |> transpose |> reorder(p * 2 * q * s, {_STRIDED}, {_BESIDE}) |> transpose"
-    f" |> map(fun(r => r |> reorder(p * 2 * q * s, {_BESIDE}, {_STRIDED})))",
-    sizes=("p", "q", "s"),
-    meaning="Of every q * s pairs of columns, every s-th one, then those that follow; and the same undone.",
-)
 ORDER_ROWS = rule(
     "*f >> *reorder",
     "xs |> map(h) |> map(fun(r => r |> reorder(n, f, g)))",
@@ -122,6 +112,7 @@ ORDER_ROWS = rule(
 _ADJACENT = "i / (2 * j * q) * (2 * j * q) + i % (2 * q) / 2 * (2 * j) + i / (2 * q) % j * 2 + i % 2"
 _APART = "i / (2 * j * q) * (2 * j * q) + i / 2 % j * (2 * q) + i % (2 * j * q) / (2 * j) * 2 + i % 2"
 _BY_LANES = f"reorder(p * 2 * j * q, natFun(i => {_ADJACENT}), natFun(i => {_APART}))"
+_FROM_LANES = f"reorder(p * 2 * j * q, natFun(i => {_APART}), natFun(i => {_ADJACENT}))"
 SUMS_BY_LANES = rule(
     "reduce, terms of a lane adjacent",
     "zip(xs)(ys) |> map(f) |> reduce(op, z)",
@@ -129,6 +120,13 @@ SUMS_BY_LANES = rule(
     sizes=("p", "j", "q"),
     exact=False,
     meaning="Each of q lanes multiplies j pairs of terms, q pairs apart. They become adjacent terms.",
+)
+COLUMNS_STRIDED = rule(
+    "columns, pairs strided in parts",
+    "xss",
+    f"xss |> transpose |> {_BY_LANES} |> transpose |> map(fun(r => r |> {_FROM_LANES}))",
+    sizes=("p", "j", "q"),
+    meaning="Of every j * q pairs of columns, every j-th one, then those that follow; and the same undone.",
 )
 TILE_SNAKE = rule(
     "**f, snake",

@@ -20,7 +20,8 @@ WHOLE = 16  # elements: no vector reaches from one of two arrays into the other 
 class Contiguity:
     """For each dimension of an array, outermost first, whether its neighbours are neighbours in memory.
 
-    An order of pairs counts as contiguous: where a strategy introduces one, it moves no more at once.
+    An array in an order that keeps pairs together counts as contiguous, too: a strategy that introduces such
+    an order moves at most a pair at once.
 
     computed: whether elements are computed from what is in memory, one by one
     """

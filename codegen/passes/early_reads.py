@@ -6,7 +6,8 @@ Where the reads come first, the wait for these products, which stands before the
 
     for w. new x. (read x ; use x)   =   new xs. (for w. read xs[w] ; for w. use xs[w])
 
-`w` is the number of a warpgroup, of a thread, or of the only iteration of a loop.
+`w` is the number of a warpgroup, of a thread, or of the only iteration of a loop. Copies between buffers in
+shared memory are taken apart in the same way (see `reads_before_writes`).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ may be where it was: shared memory for both would leave room for fewer blocks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from codegen.ir import imperative as i
@@ -20,17 +20,15 @@ from codegen.passes.early_reads import Apart, apart
 def reads_before_writes(function: i.Function) -> i.Function:
     """The pass."""
     arrays = frozenset(new.name for new in shared(function.body))
-
-    def go(command: i.Command) -> i.Command:
-        commands = command.commands if isinstance(command, i.Sequence) else (command,)
-        return i.sequence(*_together(commands, arrays, go))
-
-    return replace(function, body=go(function.body))
+    return replace(function, body=_command(function.body, arrays))
 
 
-def _together(
-    commands: Sequence[i.Command], arrays: frozenset[str], go: Callable[[i.Command], i.Command]
-) -> Iterator[i.Command]:
+def _command(command: i.Command, arrays: frozenset[str]) -> i.Command:
+    commands = command.commands if isinstance(command, i.Sequence) else (command,)
+    return i.sequence(*_together(commands, arrays))
+
+
+def _together(commands: Sequence[i.Command], arrays: frozenset[str]) -> Iterator[i.Command]:
     """The commands; of copies that follow each other, first all reads, then all writes."""
     rest = list(commands)
     while rest:
@@ -41,7 +39,7 @@ def _together(
                 body = replace(new, body=body)
             yield body
         else:
-            yield i.with_inner(rest[0], tuple(map(go, i.inner(rest[0]))))
+            yield i.with_inner(rest[0], tuple(_command(part, arrays) for part in i.inner(rest[0])))
         del rest[: len(copies) or 1]
 
 

@@ -18,13 +18,13 @@ PAIR = 2  # adjacent elements of a lane
 PAIRS = range(0, PAIR * LANES_OF_ROW, PAIR)  # where the pairs of the lanes of a row start
 ADJACENT = (1, 2, 4)  # pairs of terms of a lane: of one instruction, or of two
 INSTRUCTION = (16, 8)  # rows and columns of an instruction's result
-STRIDED = 1.25  # what conditions on more columns at an edge cost, times as many turns: measured
+STRIDED = 1.25  # how many turns one of strided columns counts, for conditions on columns at an edge: measured
 TIMES = INSTRUCTION[0] // ROWS_AT_ONCE  # that a warp has so many rows of it
 
 
 @dataclass(frozen=True)
 class Order:
-    """How far the rows, and the pairs of columns, are apart that lanes have at once.
+    """How far apart the rows are, and the pairs of columns, that lanes have at once.
 
     adjacent: how many pairs of terms of a lane are beside each other
     """
@@ -125,7 +125,7 @@ class Matrices:
 
 
 def distances(octets: int) -> list[int]:
-    """How far apart eight of so many times eight may be, in as many turns."""
+    """How far apart the eight rows or columns of a fragment may be in a tile of so many times eight."""
     return [apart for apart in range(1, octets + 1) if octets % apart == 0]
 
 

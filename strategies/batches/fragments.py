@@ -145,7 +145,7 @@ def on_fragments_of(
         computed = direct_epilogue(sums, (rows, columns), fragment, workers)
         if order.columns > 1:
             strided = COLUMNS_STRIDED.with_sizes(
-                p=n // (ROWS_AT_ONCE * order.columns), q=LANES_OF_ROW, s=order.columns
+                p=n // (ROWS_AT_ONCE * order.columns), j=order.columns, q=LANES_OF_ROW
             )
             computed = seq(strided, argument(seq(_columns_inward, computed)))
         if order.apart > 1:

@@ -186,7 +186,7 @@ class Sizes:
         """Whether fragments are faster from padded rows, in spite of the copy: measured.
 
         Each tile of rows reads the second operand again. Of whole chunks, `ldmatrix` reads runs as they are.
-        There has to be room for two blocks, where an operand's padded rows may be behind what else is read.
+        Two blocks have to fit, even if one operand's padded rows lie behind all that is read.
         """
         width = self.written // (self.rows * self.columns)
         large = min(self.rows, self.columns) >= LEAST_PADDED.get(width, LARGEST_SIDE)
@@ -228,13 +228,6 @@ class Sizes:
 
         return next((pattern for pattern in PATTERNS if is_one(pattern)), 0)
 
-    def in_bulk_padded(self, rows: int = 0, columns: int = 0) -> Plan:
-        """The same in padded rows, to which all threads bring them: small tiles leave room for many warps."""
-        wide = -(-self.columns // ROWS) * ROWS
-        tall = rows or (ROWS if wide < LARGEST_SIDE else 2 * ROWS)
-        rows, columns = tall, columns or (wide if tall == ROWS else wide // 2)
-        return Plan(BLOCKS, 1, WARP * self._parts(rows, columns), True, rows, BULK_PADDED, 0, columns)
-
     def in_bulk(self, rows: int = 0, columns: int = 0) -> Plan:
         """One matrix for each block, a tile of so many rows and columns for each warp; 0: chosen (measured).
 
@@ -248,6 +241,13 @@ class Sizes:
         halved = self.pattern or (rows >= self.rows and rows * wide > ONE_WARP)
         columns = columns or (half if halved else wide)
         return Plan(BLOCKS, 1, WARP * self._parts(rows, columns), True, rows, BULK, 0, columns)
+
+    def in_bulk_padded(self, rows: int = 0, columns: int = 0) -> Plan:
+        """The same for padded rows, to which all threads copy runs: small tiles leave room for many warps."""
+        wide = -(-self.columns // ROWS) * ROWS
+        tall = rows or (ROWS if wide < LARGEST_SIDE else 2 * ROWS)
+        rows, columns = tall, columns or (wide if tall == ROWS else wide // 2)
+        return Plan(BLOCKS, 1, WARP * self._parts(rows, columns), True, rows, BULK_PADDED, 0, columns)
 
     # --- by threads: a row each
 

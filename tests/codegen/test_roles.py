@@ -70,12 +70,12 @@ def test_blocks_of_a_cluster_load_for_each_other(cluster: int, blocks: int, grou
         [
             (2, 1, {"persistent_blocks": 6}),
             (3, 5, {"persistent_blocks": 3}),
-            (2, 3, {"persistent_blocks": 5}),
-            (3, 1, {"persistent_blocks": 12}),
             (3, 2, {"persistent_blocks": 4, "cluster": 2}),
+            (2, 3, {"persistent_blocks": 5}),
             (4, 4, {"persistent_blocks": 2, "ping_pong": 3}),
-            (3, 2, {"persistent_blocks": 5, "ping_pong": 3}),
+            (3, 1, {"persistent_blocks": 12}),
             (3, 2, {"persistent_blocks": 5, "epilogue": "bulk"}),
+            (3, 2, {"persistent_blocks": 5, "ping_pong": 3}),
         ]
     ),
 )

@@ -136,8 +136,8 @@ PREFIX = "j < {} || j <= i"
     every_other(
         [
             (STREAMING, (4, 20), 2, "10011100", 64),  # the first keys, and a window
-            (STREAMING, (4, 20), 2, "10011100", 16),
             (STREAMING, (40, 40), 3, "11001111", 64),
+            (STREAMING, (4, 20), 2, "10011100", 16),
             (PREFIX, (100,), 0, "11110000", 16),
             (PREFIX, (3,), 1, "11110000", 64),
         ]

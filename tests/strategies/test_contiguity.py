@@ -32,7 +32,7 @@ def test_strided_pairs_of_columns_stay_together(seed: int) -> None:
     random = Random(seed)
     p, q, s = random.randint(1, 5), random.choice((2, 4, 8)), random.randint(2, 17)
     xss = Identifier("xss", Array(nat(3), Array(nat(2 * p * q * s), F16)))
-    ordered = succeeded(COLUMNS_STRIDED.with_sizes(p=p, q=q, s=s)(xss)).term
+    ordered = succeeded(COLUMNS_STRIDED.with_sizes(p=p, j=s, q=q)(xss)).term
     found = orders(ordered)
     assert len(found) == 2 and all(map(keeps_pairs, found))
     assert all(has_pairs(2 * p * q * s, order[1]) for order in found if isinstance(order[1], NatFunction))

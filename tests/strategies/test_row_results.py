@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
-from itertools import cycle, product
 from typing import Any
 
 import numpy as np
@@ -29,9 +27,8 @@ from strategies.auto import auto
 from strategies.core import seq, try_
 from strategies.matmul.one_pass import one_pass
 from strategies.places import in_inputs
-from tests.support import nightly
 from tests.support.attention import near, of_numpy
-from tests.support.nightly import every_other
+from tests.support.nightly import in_turn
 from tests.support.programs import ROOT, loaded, succeeded
 from tests.support.rows import term_of, without_repair
 
@@ -50,12 +47,6 @@ def f(m: Nat, n: Nat, d: Nat)(scale: f32, Q: m.d.f16, K: n.d.f16, V: n.d.f16): (
     attendWithLogSumExp((j, s) => select(j < i, s * scale, -infinity), K, V, q)) |> unzip"""
 
 
-def in_turn(sizes: Sequence[int]) -> list[tuple[int, str]]:
-    """One and a tile plus one by all schedules, each other size by one of them."""
-    others = zip([size for size in sizes if size not in (1, 65)], cycle(BY), strict=False)
-    return [*product((1, 65), BY), *others]
-
-
 def program(name: str, **sizes: int) -> Expr:
     return data_flow(specialise(PROGRAMS[name], sizes))
 
@@ -71,7 +62,7 @@ def emulated(term: Expr, low: Expr, given: list[Any]) -> tuple[Any, Any]:
     return o, sums
 
 
-@pytest.mark.parametrize(("length", "by"), every_other(in_turn(LENGTHS)))
+@pytest.mark.parametrize(("length", "by"), in_turn(LENGTHS, BY))
 def test_both_results_are_those_of_f64(length: int, by: str) -> None:
     term = program("attentionWithLogSumExp", m=67, n=length, d=16, e=24)
     low = succeeded(one_pass(**BY[by])(term)).term
@@ -79,7 +70,7 @@ def test_both_results_are_those_of_f64(length: int, by: str) -> None:
     near(emulated(term, low, given), of_numpy(given))
 
 
-@pytest.mark.parametrize(("queries", "by"), every_other(in_turn((1, 7, 63, 65))))
+@pytest.mark.parametrize(("queries", "by"), in_turn((1, 7, 63, 65), BY))
 def test_a_row_without_keys_has_minus_infinity(queries: int, by: str) -> None:
     """Its weights are no numbers, as the program says."""
     term = masked(m=queries, n=65, d=16)
@@ -145,7 +136,7 @@ OTHER = {
 }
 
 
-@pytest.mark.parametrize(("result", "by"), nightly.in_turn(OTHER, ["warpgroups", "warps"]))
+@pytest.mark.parametrize(("result", "by"), in_turn(OTHER, ["warpgroups", "warps"]))
 def test_other_forms_of_two_results(result: str, by: str) -> None:
     """Two maps over the queries become one; with one sum alone, nothing but it needs the old maximum."""
     text = f"""import "prelude.rise"

@@ -1,4 +1,4 @@
-"""Cases of which CI, which has ten minutes, runs a part, and the profile `nightly` all."""
+"""CI has ten minutes, so it runs a part of these cases; the profile `nightly` runs all."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 
 
 def in_turn(*axes: Iterable[Any]) -> list[tuple[Any, ...]]:
-    """Each value of each axis: as many cases as the longest axis has. Nightly: their product."""
+    """Each value of each axis: as many cases as the longest axis has. Nightly: their product.
+
+    Each round of a shorter axis starts one value further, so that axes are not in step.
+    """
     values = [list(axis) for axis in axes]
     if NIGHTLY:
         return list(product(*values))
-    return [tuple(axis[i % len(axis)] for axis in values) for i in range(max(map(len, values)))]
+    cases = range(max(map(len, values)))
+    return [tuple(axis[(i + i // len(axis)) % len(axis)] for axis in values) for i in cases]
 
 
 def every_other(cases: Iterable[Any], start: int = 0) -> list[Any]:
