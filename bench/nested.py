@@ -45,6 +45,34 @@ def _layer(x: Inputs, mesh: Mesh) -> Expected:
     return Expected(np.maximum(sums, 0), magnitude)
 
 
+def _heads_of_rows(x: Inputs, mesh: Mesh) -> Expected:
+    """Rows b.m.k times weights h.d.k: of each head, d products of each row."""
+    batch, head, rows, columns = mesh
+    inner = np.arange(x[0].shape[-1])
+    left = x[0].at(batch, rows, inner.reshape(1, 1, 1, -1))
+    right = x[1].at(head, columns, inner.reshape(1, 1, -1, 1))
+    return Expected(left @ right, np.abs(left) @ np.abs(right))
+
+
+def _rows_of_heads(x: Inputs, mesh: Mesh) -> Expected:
+    """Weights b.h.m.n times values b.h.n.d: of a row, the products of all heads beside each other."""
+    batch, rows, columns = mesh
+    wide = x[1].shape[-1]
+    inner = np.arange(x[0].shape[-1])
+    left = x[0].at(batch[..., None], columns[..., None] // wide, rows[..., None], inner)
+    right = x[1].at(batch[..., None], columns[..., None] // wide, inner, columns[..., None] % wide)
+    return Expected((left * right).sum(-1), np.abs(left * right).sum(-1))
+
+
+def _distances(x: Inputs, mesh: Mesh) -> Expected:
+    """Of points b.m.k and b.n.k: the squares of their distances."""
+    batch, rows, columns = (index[..., None] for index in mesh)
+    inner = np.arange(x[0].shape[-1])
+    left, right = x[0].at(batch, rows, inner), x[1].at(batch, columns, inner)
+    magnitude = left**2 + right**2 + 2 * np.abs(left * right)
+    return Expected(((left - right) ** 2).sum(-1), magnitude.sum(-1))
+
+
 def _flops(sizes: Sizes) -> int:
     return 2 * sizes["b"] * sizes["h"] * sizes["m"] * sizes["n"] * sizes["k"]
 
@@ -61,11 +89,30 @@ OPERATIONS: Mapping[str, Operation] = {
     "timesVectors": Operation(lambda s: 2 * _elements(s), lambda s: s["n"], _times_vectors),
     "layer": Operation(lambda s: 2 * _elements(s) * s["k"], lambda s: s["k"], _layer),
     "transposedEach": Operation(lambda s: 0, lambda s: 1, transposition),
+    "headsOfRows": Operation(
+        lambda s: 2 * s["b"] * s["m"] * s["h"] * s["d"] * s["k"], lambda s: s["k"], _heads_of_rows
+    ),
+    "rowsOfHeads": Operation(
+        lambda s: 2 * s["b"] * s["h"] * s["m"] * s["n"] * s["d"], lambda s: s["n"], _rows_of_heads
+    ),
+    "distances": Operation(lambda s: 2 * _elements(s) * s["k"], lambda s: 3 * s["k"], _distances),
 }
 
 
 def functions(torch: Any) -> Mapping[str, Callable[..., Any]]:
     """Each takes the inputs of its operation and gives its result."""
+
+    def squares(x: Any) -> Any:
+        return (x * x).sum(-1)
+
+    def heads_of_rows(x: Any, w: Any) -> Any:
+        heads, wide, length = w.shape
+        products = torch.matmul(x, w.reshape(heads * wide, length).mT)
+        return products.reshape(*x.shape[:2], heads, wide).swapaxes(1, 2).contiguous()
+
+    def rows_of_heads(w: Any, v: Any) -> Any:
+        return torch.matmul(w, v).swapaxes(1, 2).reshape(w.shape[0], w.shape[2], -1)
+
     return {
         "headScores": lambda q, k: torch.matmul(q, k.mT),
         "groupScores": lambda q, k: torch.matmul(q, k[:, None].mT),
@@ -74,4 +121,7 @@ def functions(torch: Any) -> Mapping[str, Callable[..., Any]]:
         "timesVectors": lambda x, v: torch.bmm(x, v[..., None])[..., 0],
         "layer": lambda x, w, bias: torch.relu(torch.nn.functional.linear(x, w, bias)),
         "transposedEach": lambda x: x.mT.contiguous(),
+        "headsOfRows": heads_of_rows,
+        "rowsOfHeads": rows_of_heads,
+        "distances": lambda x, y: squares(x)[:, :, None] + squares(y)[:, None] - 2 * torch.matmul(x, y.mT),
     }

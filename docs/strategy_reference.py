@@ -197,7 +197,7 @@ EXAMPLES = {
     "operand": ("in_inputs(operand(MAP_SEQ))", MAPS),
     "nth_operand": ("in_inputs(nth_operand(1, MAP_SEQ))", MAPS),
     "each_operand": ("in_inputs(each_operand(try_(MAP_IDENTITY)))", ZIPPED),
-    "below_splits": ("in_inputs(below_splits(MAP_SEQ))", "fun(xs: 8.i32 => xs |> map(fun(x => x + 1)) |> split(4))"),
+    "below_shape": ("in_inputs(below_shape(MAP_SEQ))", "fun(xs: 8.i32 => xs |> map(fun(x => x + 1)) |> split(4))"),
     "benf": ("benf", "fun(xs: 8.i32 => xs |> map(fun(x => (fun(y => y + 1))(x))))"),
     "gentle_beta": ("body(gentle_beta)", "fun(x: i32 => (fun(y => y + 1))(x * 2))"),
     "dfnf": ("dfnf", "fun((f: i32 -> i32, xs: 8.i32) => xs |> map(f))"),
@@ -425,7 +425,7 @@ SECTIONS = {
     ),
     "Places in programs": (
         "body function argument argument_of mapped arguments dep_function in_inputs in_function operand"
-        " nth_operand each_operand below_splits"
+        " nth_operand each_operand below_shape"
     ),
     "Normal forms": (
         "benf gentle_beta expand dfnf rnf cnf view_inward fuse_once fuse_components accumulate form_outward"

@@ -41,6 +41,13 @@ REDUCE_FLAT = rule(
     exact=False,
     meaning="The reductions of the parts, reduced, are the reduction of the whole.",
 )
+REDUCE_FLAT_MAP = rule(
+    "*(f >> reduce) >> reduce",
+    "xs |> map(fun(x => h(x) |> reduce(op, z))) |> reduce(op, z)",
+    "xs |> map(h) |> join |> reduce(op, z)",
+    exact=False,
+    meaning="The same of parts that are computed: the sum of the sums of rows is one of all their terms.",
+)
 REDUCE_OF_SUMS = rule(
     "reduce + reduce",
     "(xs |> reduce(+, 0)) + (ys |> reduce(+, 0))",

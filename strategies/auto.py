@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rewrites.algorithmic import MAP_FUSION
+from rewrites.algorithmic import FLATTEN_INNER, MAP_FUSION, MAP_IDENTITY
 from rewrites.maps import LET_IN_LET, LET_INLINE, MAP_LET
 from rewrites.memory import IN_GLOBAL
 from rewrites.prologue import INLINE
+from rewrites.reductions import REDUCE_FLAT_MAP
 from rewrites.result import Failure, Result, Success
 from rewrites.storing import APPLIED_AS_LET, GLOBAL_FIRST, STORED_BEFORE_MAP, is_global
 from rewrites.unused import DROP_UNUSED
+from rewrites.zips import JOIN_INSIDE_ZIP
 from rise.canonical import canonical
 from rise.check.symbolic import RuntimeSize
 from rise.errors import RiseError
@@ -24,15 +26,18 @@ from rise.expr import Expr, Identifier, Lambda, application, call, children, sub
 from rise.generator import Builds, refusal
 from rise.normal import occurrences
 from rise.types import Array, Pair, Type
+from strategies.batches.threads import one_map
 from strategies.complete import first_incomplete
 from strategies.core import (
     FunctionStrategy,
     Rewrite,
     Strategy,
     choice,
+    id_,
     normalize,
     prints_as_call,
     seq,
+    top_down,
     try_,
 )
 from strategies.default import default, lowered_by, most_levels
@@ -42,19 +47,22 @@ from strategies.kernels import each_kernel
 from strategies.matmul.alignment import computed_in_copies
 from strategies.matmul.beside import stored_together
 from strategies.matmul.columns import scales_outside
-from strategies.matmul.kernels import has_product, multiplies
+from strategies.matmul.kernels import has_product
 from strategies.matmul.products import at_parts, rank
 from strategies.matmul.separate import (
     differences_stored,
+    is_array_of_sums,
     is_one_kernel,
     operands_stored,
     product_stored,
     separate_kernels,
+    stored_of_each,
 )
 from strategies.memory_bound.family import fitting
-from strategies.nests import is_over_rows, of_short_rows, rows_as_list
+from strategies.nests import is_over_matrices, is_over_rows, of_short_rows, rows_as_list
 from strategies.operands import each_operand, in_function, nth_operand, operand
-from strategies.places import as_one_array, below_splits, in_inputs, mapped
+from strategies.places import as_one_array, below_shape, in_inputs, mapped
+from strategies.result_views import under_views, views_outward
 from strategies.search.batches import batched
 from strategies.search.choice import (
     NOTHING,
@@ -214,10 +222,16 @@ class _Kernels:
 
     def _kernel(self, term: Expr) -> Result:
         """One kernel; several where no schedule takes all of it."""
-        cuts = map(self._parts, (separate_kernels, value_stored, rows_stored))
+        inner = as_one_array(term)
+        if inner is not term and (is_over_rows(inner) or is_over_matrices(inner)):
+            return below_shape(self._again)(term)
+        below = under_views(separate_kernels)
+        cuts = map(self._parts, (separate_kernels, below, value_stored, rows_stored))
         parts = choice(self._rows_as_list, self._rows_reduced, *cuts, self._one)
         whole = choice(self._one_pass, self._rows_of_arrays)
-        return choice(whole, seq(normalize(choice(INLINE, used_once)), parts))(term)
+        inlined = normalize(choice(INLINE, used_once))
+        after = seq(inlined, views_outward) if is_array_of_sums(term) else id_
+        return seq(normalize(DROP_UNUSED), try_(after), choice(whole, seq(inlined, parts)))(term)
 
     def _one_pass(self, term: Expr) -> Result:
         closed, bound = closed_over(term, self.inputs)
@@ -238,9 +252,11 @@ class _Kernels:
 
     def _rows_of_arrays(self, term: Expr) -> Result:
         """Rows of arrays in arrays that are computed by themselves: no product, although sums are mapped."""
-        if not is_over_rows(term) or multiplies(term):
+        fused = try_(mapped(one_map))(term)
+        if not isinstance(fused, Success) or not is_over_rows(fused.term) or has_product(fused.term):
             return Failure("rows_of_arrays", term, "no rows of arrays in arrays are computed by themselves")
-        return choice(seq(of_short_rows, below_splits(self._batched)), self._long_rows)(term)
+        by_rows = choice(seq(of_short_rows, below_shape(self._batched)), self._long_rows)
+        return seq(lambda _: fused, by_rows)(term)
 
     def _long_rows(self, term: Expr) -> Result:
         closed, bound = closed_over(term, self.inputs)
@@ -248,10 +264,10 @@ class _Kernels:
 
     def _rows_as_list(self, term: Expr) -> Result:
         """A product for all rows of an array of matrices as one, if these are no batch."""
-        listed = rows_as_list(term) if multiplies(term) else None
-        if not isinstance(listed, Success) or not multiplies(as_one_array(listed.term)):
+        listed = rows_as_list(term) if has_product(term) else None
+        if not isinstance(listed, Success) or not has_product(as_one_array(listed.term)):
             return Failure("rows_as_list", term, "it does not multiply the rows of arrays by one matrix")
-        whole = seq(lambda _: listed, below_splits(FunctionStrategy("kernel", self._kernel)))
+        whole = seq(lambda _: listed, below_shape(FunctionStrategy("kernel", self._kernel)))
         return choice(self._batched, whole)(term)
 
     def _listed(self, term: Expr) -> Result:
@@ -341,6 +357,8 @@ class _Kernels:
         if single is not None:
             self.made.append(single[0])
             return self._of_closed(single[1], bound)
+        if isinstance(found, str) and is_pair_of_kernels(term):
+            return self._members(term)
         if isinstance(found, str):
             return choice(self._parts(product_stored), lambda part: self._default(part, found))(term)
         self.made.append(found[0])
@@ -371,7 +389,7 @@ class _Kernels:
 
     def _memory_bound(self, term: Expr, closed: Expr, bound: int) -> Result:
         if is_pair_of_kernels(term):
-            return each_operand(FunctionStrategy("member", self._member))(term)
+            return self._members(term)
         before = remembered(self.search, closed)
         if not isinstance(before, str):
             self.made.append(before[0])
@@ -379,7 +397,7 @@ class _Kernels:
         fits = fitting(closed)
         if fits is None:
             cut = self._parts(terms_stored)
-            others = choice(self._fused, self._listed, cut)
+            others = choice(self._flat, self._fused, self._listed, cut)
             return choice(others, lambda part: self._default(part, GENERAL))(term)
         point = Point.of(fits.strategy.name, {})
         result = self.search.attempt(point, closed)
@@ -398,6 +416,21 @@ class _Kernels:
         if fitting(closed) is None:
             return Failure("fused", term, "no schedule fits what its maps are together")
         return seq(lambda _: fused, lambda part: self._memory_bound(part, closed, bound))(term)
+
+    def _flat(self, term: Expr) -> Result:
+        """One reduction in place of reductions of reductions, where a schedule fits that."""
+        flat = reductions_flat(term)
+        if not isinstance(flat, Success):
+            return flat
+        closed, bound = closed_over(flat.term, self.inputs)
+        if fitting(closed) is None:
+            return Failure("flat", term, "no schedule fits what its reductions are together")
+        return seq(lambda _: flat, lambda part: self._memory_bound(part, closed, bound))(term)
+
+    @property
+    def _members(self) -> Strategy:
+        """Two results, each of which kernels of its own compute."""
+        return each_operand(FunctionStrategy("member", self._member))
 
     def _member(self, term: Expr) -> Result:
         """A result. A value that a kernel has stored needs no other kernel the first time it is a result."""
@@ -438,10 +471,15 @@ def _reduces_loops(term: Expr) -> bool:
             return False
 
 
-# what the outermost reductions combine: its parts are computed in parallel, before
-terms_stored = seq(
-    at_parts(_reduces_loops, "terms_stored", "no reduction of what takes loops", operand(IN_GLOBAL)),
-    GLOBAL_FIRST,
+# what the outermost reductions combine, or those of each element: its parts are computed in parallel, before
+_terms_stored = at_parts(
+    _reduces_loops, "terms_stored", "no reduction of what takes loops", operand(IN_GLOBAL)
+)
+terms_stored = choice(seq(_terms_stored, GLOBAL_FIRST), seq(stored_of_each(_terms_stored), GLOBAL_FIRST))
+# reductions of rows, reduced: of all their elements at once
+reductions_flat = seq(
+    top_down(REDUCE_FLAT_MAP),
+    normalize(choice(REDUCE_FLAT_MAP, MAP_IDENTITY, FLATTEN_INNER, JOIN_INSIDE_ZIP)),
 )
 
 

@@ -138,6 +138,15 @@ def writes_below(term: Expr) -> bool:
         term = operands[-1]
 
 
+def is_rearranged(term: Expr) -> bool:
+    """Whether a term only rearranges each element of an array: `xs |> map(join)`."""
+    match call(term):
+        case "map", _, [function, _]:
+            return rearranges(function)
+        case _:
+            return False
+
+
 def rearranges(function: Expr) -> bool:
     """A function of one array that only passes it through views which can be written through."""
     if not isinstance(function, Lambda):

@@ -6,10 +6,10 @@ from math import inf
 
 from rewrites.nests import NEST_AS_LIST
 from rise.expr import Expr, Lambda, call
-from rise.types import Array, Pair, Type
+from rise.types import Array, Pair, Type, shape
 from strategies.core import FunctionStrategy, Strategy, check, seq, try_
 from strategies.evaluation import has_array, is_expression
-from strategies.places import below_splits
+from strategies.places import below_shape
 
 SHORT = 64  # elements of a row, up to which threads compute rows of a batch faster than a warp each: measured
 
@@ -30,6 +30,11 @@ def is_over_rows(term: Expr) -> bool:
     """x => g(x) |> map(row => …): whether what the inner map is over has rows."""
     body = over_rows(term)
     return body is not None and over_rows(body) is not None
+
+
+def is_over_matrices(term: Expr) -> bool:
+    """Whether a map computes matrices, each of an array, or of several."""
+    return over_rows(term) is not None and len(shape(term.type)[0]) > 2
 
 
 def is_deep(term: Expr) -> bool:
@@ -61,14 +66,14 @@ def _longest(type_: Type) -> float:
 rows_as_list: Strategy = seq(
     check(is_over_rows, "rows_as_list", "no rows are in arrays in an array"),
     NEST_AS_LIST,
-    below_splits(try_(FunctionStrategy("rows_as_list", lambda term: rows_as_list(term)))),
+    below_shape(try_(FunctionStrategy("rows_as_list", lambda term: rows_as_list(term)))),
 )
 # the same up to arrays of rows
 rows_as_matrices: Strategy = try_(
     seq(
         check(is_deep, "rows_as_matrices", "no rows are in arrays in arrays in an array"),
         NEST_AS_LIST,
-        below_splits(FunctionStrategy("rows_as_matrices", lambda term: rows_as_matrices(term))),
+        below_shape(FunctionStrategy("rows_as_matrices", lambda term: rows_as_matrices(term))),
     )
 )
 of_short_rows: Strategy = seq(

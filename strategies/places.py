@@ -16,6 +16,7 @@ from strategies.core import (
     prints_as_call,
 )
 
+RESHAPING = frozenset({"split", "join"})  # changes the shape of an array, and not the order of its elements
 LONGER = frozenset({"padEmpty"})  # changes the form of data, too: what is past the end may be anything
 
 
@@ -100,14 +101,14 @@ def computes(term: Expr) -> bool:
 
 
 def as_one_array(term: Expr) -> Expr:
-    """x of x |> split(n) |> …"""
+    """x of x |> split(n) |> …, or of x |> join |> …: its elements are in the same order."""
     applied = call(term)
-    return as_one_array(applied[2][-1]) if applied is not None and applied[0] == "split" else term
+    return as_one_array(applied[2][-1]) if applied is not None and applied[0] in RESHAPING else term
 
 
 @prints_as_call
-def below_splits(s: Rewrite) -> Strategy:
-    """s for the array that is split into arrays of arrays.
+def below_shape(s: Rewrite) -> Strategy:
+    """s for the array that is split into arrays of arrays, or whose arrays are joined.
 
     before: x |> split(n)
     after:  s(x) |> split(n)
@@ -116,4 +117,4 @@ def below_splits(s: Rewrite) -> Strategy:
     def run(term: Expr) -> Result:
         return s(term) if as_one_array(term) is term else argument(run)(term)
 
-    return FunctionStrategy("below_splits", run)
+    return FunctionStrategy("below_shape", run)

@@ -148,6 +148,9 @@ def _buffers(body: i.Command, launch: Launch) -> Iterator[Buffer]:
             if command.layout == BARRIERS:
                 # copies in flight may still signal the mbarrier, so its memory is never reused
                 live = everything
+            elif not _is_read(command):
+                # nothing waits for copies into it, so they are under way as long as the block is
+                live = Region(live.start, everything.end)
             elif _stored_in_bulk(command):
                 # bulk stores read the buffer until their wait, which is at the end or before the next write
                 again = next((extent(c) for c in around if is_repeated(c, launch)), live)
@@ -190,6 +193,13 @@ def _shift(new: i.New, runs: Mapping[str, tuple[Nat, int]]) -> Nat:
             "copy it with `copyAsync`",
         )
     return offset
+
+
+def _is_read(new: i.New) -> bool:
+    """Whether anything but the commands that write a buffer uses it."""
+    return any(
+        a.buffer == new.name and a is not i.target_of(c) for c in i.commands(new.body) for a in i.accesses(c)
+    )
 
 
 def _stored_in_bulk(new: i.New) -> bool:

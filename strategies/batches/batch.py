@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rewrites.pointwise import POINTWISE_EACH
+from rewrites.result import Success
 from rise.errors import StrategyError
 from rise.expr import Expr
 from strategies.batches.fragments import (
@@ -44,7 +45,8 @@ from strategies.core import (
     try_,
 )
 from strategies.memory_bound.blocks import WARP, chosen_or, refuse
-from strategies.places import below_splits, in_inputs
+from strategies.places import as_one_array, below_shape, in_inputs
+from strategies.result_views import computed_in, under_views
 from strategies.settings import searched
 
 IN_BULK = (BULK, BULK_PADDED)
@@ -97,7 +99,7 @@ def batch(
 
     of_blocks = {"rows": rows, "operands": operands, "columns": columns}
 
-    def chosen(term: Expr) -> Rewrite:
+    def chosen(term: Expr, in_run: bool = True) -> Rewrite:
         sizes = Sizes.of(term)
         if sizes is None:
             return refuse("batch", NO_BATCH)
@@ -108,7 +110,7 @@ def batch(
             by or plan.by,
             count or plan.count,
             threads or plan.threads,
-            epilogue == SHARED if epilogue else plan.stored,
+            epilogue == SHARED if epilogue else plan.stored and in_run,
             plan.rows,
             operands or plan.operands,
             vector or plan.vector,
@@ -116,6 +118,8 @@ def batch(
         )
         if plan.by != THREADS and sizes.operand not in FRAGMENTS:
             return refuse("batch", f"there are no fragments of `{sizes.operand}`: use `by=threads`")
+        if plan.stored and not in_run:
+            return refuse("batch", "results that are no run of matrices are stored by `epilogue=direct`")
         unused = [name for name, given in of_blocks.items() if given]
         if unused and plan.by != BLOCKS:
             return refuse("batch", f"`{unused[0]}` changes nothing: matrices are multiplied by {plan.by}")
@@ -134,11 +138,27 @@ def batch(
             plan.count, stored_in_bulk(compute) if unpadded else through_shared(plan.threads, compute)
         )
 
-    return FunctionStrategy("batch", complete(in_inputs(seq(one_batch, below_splits(depending(chosen))))))
+    adjacent = seq(one_batch, below_shape(depending(chosen)))
+    elsewhere = seq(one_batch, below_shape(depending(lambda term: chosen(term, False))))
+    placed = depending(lambda term: adjacent if are_adjacent(term) else under_views(elsewhere))
+    return FunctionStrategy("batch", complete(in_inputs(placed)))
 
 
 # an array of matrices, where they are in arrays in an array, too
 one_batch = try_(POINTWISE_EACH)
+
+
+def are_adjacent(term: Expr) -> bool:
+    """Whether no view but splits and joins is between a map over matrices and the result."""
+    inner = computed_in(term)
+    return inner is None or inner is as_one_array(term)
+
+
+def matrices_of(term: Expr) -> Expr:
+    """The map over matrices, one array of them, below the views that say where its results are."""
+    inner = computed_in(term) or term
+    listed = one_batch(inner)
+    return as_one_array(listed.term) if isinstance(listed, Success) else inner
 
 
 def chosen_from(name: str, value: str, known: tuple[str, ...]) -> None:

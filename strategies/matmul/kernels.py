@@ -7,12 +7,12 @@ from functools import lru_cache
 from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Failure, Result, Success
 from rewrites.storing import GLOBAL_FIRST, is_global
-from rise.expr import Expr, Lambda, call
-from strategies.abstraction import outermost_parts
+from rise.expr import Expr
 from strategies.core import FunctionStrategy, Rewrite, Strategy, prints_as_call, seq, try_
 from strategies.kernels import each_kernel, stores_first
-from strategies.matmul.products import Product, is_product, outline
+from strategies.matmul.products import contains, is_product, outline
 from strategies.normal_forms import view_inward
+from strategies.result_views import computed_in
 
 
 @prints_as_call
@@ -32,27 +32,8 @@ def each_product_kernel(s: Rewrite, otherwise: Rewrite) -> Strategy:
     return FunctionStrategy("each_product_kernel", run)
 
 
+@lru_cache(maxsize=128)
 def has_product(term: Expr) -> bool:
     """Whether there is a product of matrices in a term, once it stands by itself."""
-    return bool(_products(term))
-
-
-def multiplies(term: Expr) -> bool:
-    """Whether one of the products is of all rows and all columns, and not of each row by itself."""
-    return any(not _is_rowwise(product) for product in _products(term))
-
-
-@lru_cache(maxsize=128)
-def _products(term: Expr) -> list[Expr]:
-    """The outermost products of a term, once these stand by themselves."""
-    outlined = seq(try_(POINTWISE_EACH), view_inward, outline)(term)
-    return outermost_parts(outlined.term, is_product) if isinstance(outlined, Success) else []
-
-
-def _is_rowwise(product: Expr) -> bool:
-    """Whether the inner array belongs to the outer element: x => x |> map(reduce(+, 0))."""
-    match call(product):
-        case _, _, [Lambda(x, _), _]:
-            return x.name in Product.of(product).columns.free
-        case _:
-            return False
+    outlined = seq(try_(POINTWISE_EACH), view_inward, outline)(computed_in(term) or term)
+    return isinstance(outlined, Success) and contains(is_product)(outlined.term)

@@ -53,6 +53,7 @@ from strategies.matmul.parts import NO_ROWS, dimensions, in_parts, rearranges
 from strategies.matmul.rounding import LEAST_ASYNCHRONOUS, longer_inward
 from strategies.matmul.staging import TileCopy, copied, specialise, stage
 from strategies.places import arguments, computes, in_inputs, mapped
+from strategies.result_views import under_views
 from strategies.rounded import tanh_of_scores
 from strategies.settings import searched
 
@@ -418,4 +419,5 @@ def one_pass(
         return seq(tiles_of_all(seq(fused, of_matrix(order(id_)))), outermost_map(persistent))
 
     kernel = seq(depending(over_matrices), staged)
-    return complete(in_inputs(seq(one_map, kernel if parts == 1 else in_parts(parts, columns, kernel))))
+    all_rows = seq(one_map, kernel if parts == 1 else in_parts(parts, columns, kernel))
+    return complete(in_inputs(choice(under_views(all_rows), all_rows)))

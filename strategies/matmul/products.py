@@ -27,7 +27,7 @@ from rewrites.prologue import (
 from rewrites.result import Failure, Result, Success
 from rewrites.typed import array_type
 from rise.errors import RiseError
-from rise.expr import Expr, Lambda, call, children
+from rise.expr import Expr, Lambda, application, call, children
 from rise.nat import Nat
 from rise.types import shape
 from strategies.abstraction import outermost_parts
@@ -36,7 +36,6 @@ from strategies.core import (
     Predicate,
     Rewrite,
     Strategy,
-    argument,
     at_child,
     choice,
     normalize,
@@ -59,12 +58,13 @@ NOT_IN_BULK = (
 
 
 def is_product(term: Expr) -> bool:
-    """A map of maps of reductions: the matrix of all dot products."""
-    applied = call(term)
-    if applied is None or applied[0] != "map" or len(applied[2]) != 2:
-        return False
-    function = applied[2][0]
-    return isinstance(function, Lambda) and a.is_map_of_reductions(function.body)
+    """A map of maps of reductions over the same columns for each row: the matrix of all dot products."""
+    match call(term):
+        case "map", _, [Lambda(row, body), _] if a.is_map_of_reductions(body):
+            columns = application(body)[2][-1]
+            return row.name not in columns.free
+        case _:
+            return False
 
 
 def contains(predicate: Callable[[Expr], bool]) -> Callable[[Expr], bool]:
@@ -142,37 +142,6 @@ def operands(term: Expr) -> Iterator[tuple[Expr, Expr]]:
 def computed_operands(term: Expr) -> list[Expr]:
     """The operands of products that are computed, not only rearranged."""
     return [matrix for both in operands(term) for matrix in both if computes(matrix)]
-
-
-# views that say where matrices of an array are written
-WRITTEN = frozenset({"join", "split", "transpose", "take", "reorder", "prefix", "prefixes", "scatterBy"})
-
-
-def matrices_in(term: Expr) -> Expr | None:
-    """The array of matrices that views around it put elsewhere: rows of several products in one array."""
-    while (applied := call(term)) is not None and applied[0] in WRITTEN:
-        term = applied[2][-1]
-    return term if rank(term) == 3 and computes(term) else None
-
-
-@prints_as_call
-def under_views(s: Rewrite) -> Strategy:
-    """s at the array of matrices that views around it put elsewhere.
-
-    before: xs |> map(x => A·B) |> join |> take(n)
-    after:  s(xs |> map(x => A·B)) |> join |> take(n)
-    """
-
-    def run(term: Expr) -> Result:
-        inner = matrices_in(term)
-        if inner is None or rank(term) > 2:
-            return Failure("under_views", term, "no views are around an array of matrices")
-        return at(inner)(term)
-
-    def at(inner: Expr) -> Rewrite:
-        return lambda term: s(term) if term is inner else argument(at(inner))(term)
-
-    return FunctionStrategy("under_views", run)
 
 
 def in_one_matrix(term: Expr) -> bool:

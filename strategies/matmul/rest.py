@@ -11,9 +11,10 @@ from rise.expr import Expr
 from rise.nat import at_least
 from rise.types import shape
 from strategies.core import Rewrite, Strategy, argument, check, depending, function, prints_as_call, seq
-from strategies.matmul.products import rank, under_views
+from strategies.matmul.products import rank
 from strategies.normal_forms import view_inward
 from strategies.places import computes
+from strategies.result_views import under_views
 
 
 @prints_as_call

@@ -75,7 +75,6 @@ from strategies.matmul.products import (
     outline,
     rank,
     separate_prologue,
-    under_views,
 )
 from strategies.matmul.requirements import PROGRAMS, TILES, fulfils
 from strategies.matmul.rounding import rounded_up
@@ -85,7 +84,8 @@ from strategies.matmul.staging import copies_of, loaded_ahead, promoted, special
 from strategies.matmul.sums import in_one_sum
 from strategies.matmul.tiling import in_tile, raster, tile_output, tile_reduction, tupled
 from strategies.normal_forms import view_inward
-from strategies.places import arguments, below_splits, in_inputs, mapped
+from strategies.places import arguments, below_shape, in_inputs, mapped
+from strategies.result_views import under_views
 from strategies.rounded import in_few_instructions
 
 NO_CLUSTERS = (
@@ -148,9 +148,10 @@ def of_matrices(s: Rewrite, cluster: int = 1, together: int = 1) -> Strategy:
         choice(check(in_two_arrays, "of_matrices", "one array is stored"), RESULTS), arguments(2, s)
     )
     nested = seq(
-        check(lambda term: rank(term) > 3, "of_matrices", NO_MATRIX), POINTWISE_EACH, below_splits(batch)
+        check(lambda term: rank(term) > 3, "of_matrices", NO_MATRIX), POINTWISE_EACH, below_shape(batch)
     )
-    one = choice(s, batch, under_views(batch), nested)
+    one = choice(s, batch, nested)
+    one = choice(one, under_views(one))
     return depending(lambda term: several if isinstance(term.type, Pair) else one)
 
 

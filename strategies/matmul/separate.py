@@ -42,7 +42,6 @@ from strategies.matmul.products import (
     contains,
     in_one_matrix,
     is_product,
-    matrices_in,
     operands,
     outline,
     rank,
@@ -54,6 +53,7 @@ from strategies.matmul.staging import WIDEST
 from strategies.matmul.tiling import MATRIX
 from strategies.normal_forms import view_inward
 from strategies.places import arguments, computes, mapped
+from strategies.result_views import matrices_in
 
 NAME = "separate_kernels"
 ACROSS = 2  # bytes of numbers that warpgroups read across k, too
@@ -195,13 +195,19 @@ def _stored(term: Expr, part: Expr | None, reason: str) -> Result:
 
 @prints_as_call
 def of_each(s: Strategy) -> Strategy:
-    """s; where it fails, s for the elements of an array, and what it stores of one is stored of all.
+    """s; where it fails, s for the elements of an array: `stored_of_each`."""
+    return choice(s, stored_of_each(s))
+
+
+@prints_as_call
+def stored_of_each(s: Strategy) -> Strategy:
+    """s for the elements of an array, and what it stores of one is stored of all.
 
     before: xs |> map(x => A·B)
     after:  zip(xs |> map(x => A) |> toMem(Global))(xs) |> map((A, x) => A·B), where s stores A
     """
     first = check(lambda term: isinstance(GLOBAL_FIRST(term), Success), "of_each", "it is not stored before")
-    return choice(s, seq(view_inward, mapped(s), normalize(EACH_STORED), first))
+    return seq(view_inward, mapped(s), normalize(EACH_STORED), first)
 
 
 def repeats_loops(term: Expr) -> bool:
@@ -230,6 +236,10 @@ separate_kernels = choice(
     seq(view_inward, FunctionStrategy("_reduction", _reduction)),
     rows_stored,
     seq(view_inward, FunctionStrategy("_result", _result)),
+    seq(
+        check(has_product, NAME, "there is no product"),
+        stored_of_each(seq(view_inward, FunctionStrategy("_result", _result))),
+    ),
     seq(view_inward, FunctionStrategy("_operand", _operand)),
     seq(outlined, FunctionStrategy("_operand", _operand)),
 )

@@ -8,7 +8,7 @@ from rewrites.result import Success
 from rise.expr import Expr, Identifier, Lambda, call
 from rise.instructions import Family
 from rise.normal import is_view
-from strategies.batches.batch import IN_BULK, one_batch
+from strategies.batches.batch import IN_BULK, matrices_of
 from strategies.batches.fragments import COLUMNS, ROWS
 from strategies.batches.sizes import (
     BLOCKS,
@@ -25,7 +25,6 @@ from strategies.batches.sizes import (
     Sizes,
 )
 from strategies.batches.tiles import tiles
-from strategies.places import as_one_array
 from strategies.search.choice import Choice, Search
 from strategies.search.space import Point
 
@@ -48,8 +47,8 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
     body = program
     while isinstance(body, Lambda):
         body = body.body
-    found = one_batch(body)
-    sizes = Sizes.of(as_one_array(found.term)) if isinstance(found, Success) else None
+    matrices = matrices_of(body)
+    sizes = Sizes.of(matrices)
     if sizes is None or not sizes.are_small:
         return None
     plan = sizes.plan()
@@ -59,7 +58,7 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
         return None
     in_bulk = sizes.suit_bulk and Family.WGMMA in search.gpu.sustained
     bulk, others = tuple(copied_in_bulk(sizes)) if in_bulk else (), tuple(alternatives(plan))
-    if not are_runs(as_one_array(found.term)):
+    if not are_runs(matrices):
         others = (*others, *(Point.of("batch", {"vector": vector}) for vector in NARROWER))
     points = (*others, *bulk) if are_few_runs(search, sizes, plan) else (*bulk, *others)
     if are_few_rows(search, sizes, plan):

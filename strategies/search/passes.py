@@ -20,6 +20,7 @@ from rise.types import Array, Index
 from strategies.matmul.instructions import DEPTH, WARPGROUPS, WARPS, WIDEST
 from strategies.matmul.one_pass import OPERAND_BYTES, counted, one_map
 from strategies.matmul.parts import dimensions
+from strategies.result_views import computed_in
 from strategies.search.choice import Choice, Search
 from strategies.search.hardware import Gpu
 from strategies.search.masks import Mask, mask_of
@@ -94,6 +95,7 @@ class Pass:
         body = program
         while isinstance(body, Lambda):
             body = body.body
+        body = computed_in(body) or body
         together = one_map(body)
         counts, body = counted(together.term if isinstance(together, Success) else body)
         if not isinstance(body.type, Array) or dimensions(body) != 2 or 0 in counts:

@@ -24,9 +24,9 @@ from strategies.matmul.columns import columns_of, is_of_rows
 from strategies.matmul.products import (
     Product,
     computed_operands,
+    contains,
     in_one_matrix,
     is_product,
-    matrices_in,
     operands,
     outline,
     rank,
@@ -37,6 +37,7 @@ from strategies.matmul.separate import ACROSS, in_boxes
 from strategies.matmul.sums import in_one_sum
 from strategies.normal_forms import view_inward
 from strategies.places import as_one_array, in_inputs, mapped
+from strategies.result_views import computed_in
 
 # functions that take a special unit or a sequence of instructions, and how many operations one is worth
 SPECIAL_FUNCTIONS = ROUNDED | {"reciprocal", "div"}
@@ -187,15 +188,13 @@ class Problem(Remembers):
             matrix = cls.of(_after(in_inputs(lambda _: Success(pairs)), program))
             stored = 0 if reduced.stored is None else _bytes(reduced.stored.type)
             return matrix and replace(matrix, result_bytes=stored, reduced=True, turned=reduced.turned)
-        if rank(_body(program)) > 3:
-            return cls._nested(program)
+        inner = computed_in(_body(program)) or _body(program)
+        if rank(inner) > 3:
+            return cls._nested(_after(in_inputs(lambda _: Success(inner)), program))
         found, scattered = _outlined(program), False
-        if found is not None and not in_one_matrix(_body(found)) and rank(_body(program)) == 2:
-            matrices = matrices_in(_body(program))
-            scattered = matrices is not None and any(
-                _is(part, "scatterBy") for part in subterms(_body(program))
-            )
-            found = _outlined(matrices) if matrices is not None else None
+        if inner is not _body(program) and not _is_of_one_matrix(found):
+            scattered = any(_is(part, "scatterBy") for part in subterms(_body(program)))
+            found = _outlined(inner)
         products = outermost_parts(found, is_product) if found is not None else []
         if not products or found is None:
             return None
@@ -295,6 +294,11 @@ def _outlined(program: Expr) -> Expr | None:
         program
     )
     return None if isinstance(result, Failure) else result.term
+
+
+def _is_of_one_matrix(found: Expr | None) -> bool:
+    """Whether there are products, and no operand of these is an element of an array."""
+    return found is not None and contains(is_product)(found) and in_one_matrix(_body(found))
 
 
 def _after(s: Strategy, program: Expr) -> Expr:

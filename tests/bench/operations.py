@@ -81,4 +81,7 @@ PROGRAMS = {
     "timesVectors": (NESTED, "timesVectors", {"b": 3, "m": 5, "n": 7}),
     "layer": (NESTED, "layer", {"b": 2, "m": 5, "n": 7, "k": 13}),
     "transposedEach": (NESTED, "transposedEach", {"b": 3, "m": 5, "n": 7}),
+    "headsOfRows": (NESTED, "headsOfRows", {"b": 2, "h": 3, "m": 5, "d": 4, "k": 13}),
+    "rowsOfHeads": (NESTED, "rowsOfHeads", {"b": 2, "h": 3, "m": 5, "n": 7, "d": 4}),
+    "distances": (NESTED, "distances", {"b": 3, "m": 5, "n": 7, "k": 13}),
 }
