@@ -103,7 +103,11 @@ def functions(torch: Any) -> Mapping[str, Callable[..., Any]]:
     """Each takes the inputs of its operation and gives its result."""
 
     def squares(x: Any) -> Any:
-        return (x * x).sum(-1)
+        return x.to(torch.float32).square().sum(-1)
+
+    def distances(x: Any, y: Any) -> Any:
+        products = torch.matmul(x, y.mT)
+        return (squares(x)[:, :, None] + squares(y)[:, None] - 2 * products).to(x.dtype)
 
     def heads_of_rows(x: Any, w: Any) -> Any:
         heads, wide, length = w.shape
@@ -123,5 +127,5 @@ def functions(torch: Any) -> Mapping[str, Callable[..., Any]]:
         "transposedEach": lambda x: x.mT.contiguous(),
         "headsOfRows": heads_of_rows,
         "rowsOfHeads": rows_of_heads,
-        "distances": lambda x, y: squares(x)[:, :, None] + squares(y)[:, None] - 2 * torch.matmul(x, y.mT),
+        "distances": distances,
     }

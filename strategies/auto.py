@@ -24,7 +24,7 @@ from rise.check.symbolic import RuntimeSize
 from rise.errors import RiseError
 from rise.expr import Expr, Identifier, Lambda, application, call, children, subterms
 from rise.generator import Builds, refusal
-from rise.normal import occurrences
+from rise.normal import is_view, occurrences
 from rise.types import Array, Pair, Type
 from strategies.batches.threads import one_map
 from strategies.complete import first_incomplete
@@ -62,7 +62,7 @@ from strategies.memory_bound.family import fitting
 from strategies.nests import is_over_matrices, is_over_rows, of_short_rows, rows_as_list
 from strategies.operands import each_operand, in_function, nth_operand, operand
 from strategies.places import as_one_array, below_shape, in_inputs, mapped
-from strategies.result_views import under_views, views_outward
+from strategies.result_views import computed_in, under_views, views_outward
 from strategies.search.batches import batched
 from strategies.search.choice import (
     NOTHING,
@@ -229,7 +229,7 @@ class _Kernels:
         cuts = map(self._parts, (separate_kernels, below, value_stored, rows_stored))
         parts = choice(self._rows_as_list, self._rows_reduced, *cuts, self._one)
         whole = choice(self._one_pass, self._rows_of_arrays)
-        inlined = normalize(choice(INLINE, used_once))
+        inlined = normalize(choice(INLINE, used_once, view_inlined))
         after = seq(inlined, views_outward) if is_array_of_sums(term) else id_
         return seq(normalize(DROP_UNUSED), try_(after), choice(whole, seq(inlined, parts)))(term)
 
@@ -264,8 +264,8 @@ class _Kernels:
 
     def _rows_as_list(self, term: Expr) -> Result:
         """A product for all rows of an array of matrices as one, if these are no batch."""
-        listed = rows_as_list(term) if has_product(term) else None
-        if not isinstance(listed, Success) or not has_product(as_one_array(listed.term)):
+        listed = choice(rows_as_list, under_views(rows_as_list))(term) if has_product(term) else None
+        if not isinstance(listed, Success) or not has_product(computed_in(listed.term) or listed.term):
             return Failure("rows_as_list", term, "it does not multiply the rows of arrays by one matrix")
         whole = seq(lambda _: listed, below_shape(FunctionStrategy("kernel", self._kernel)))
         return choice(self._batched, whole)(term)
@@ -524,6 +524,18 @@ def _used_once(term: Expr) -> Result:
 
 
 used_once = FunctionStrategy("used_once", _used_once)
+
+
+def _view_inlined(term: Expr) -> Result:
+    """A name for what only rearranges an array: the same array is then seen wherever it is used."""
+    match call(term):
+        case "let", _, [value, _] if is_view(value):
+            return LET_INLINE(term)
+        case _:
+            return Failure("view_inlined", term, "no view has a name")
+
+
+view_inlined = FunctionStrategy("view_inlined", _view_inlined)
 
 
 def is_pair_of_kernels(term: Expr) -> bool:

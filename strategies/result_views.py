@@ -6,7 +6,16 @@ from rewrites.maps import MAP_LAST_FISSION
 from rewrites.result import Failure, Result
 from rise.expr import Expr, Lambda, call
 from rise.types import shape
-from strategies.core import FunctionStrategy, Rewrite, Strategy, argument, prints_as_call, seq, try_
+from strategies.core import (
+    FunctionStrategy,
+    Rewrite,
+    Strategy,
+    argument,
+    depending,
+    prints_as_call,
+    seq,
+    try_,
+)
 from strategies.evaluation import is_rearranged
 from strategies.places import computes, mapped
 
@@ -57,6 +66,18 @@ def under_views(s: Rewrite) -> Strategy:
         return lambda term: s(term) if term is inner else argument(at(inner))(term)
 
     return FunctionStrategy("under_views", run)
+
+
+@prints_as_call
+def at_computed(s: Rewrite) -> Strategy:
+    """s at the matrices that a program computes, whether views put them elsewhere or not."""
+    elsewhere = under_views(s)
+
+    def placed(term: Expr) -> Rewrite:
+        inner = computed_in(term)
+        return s if inner is None or inner is term else elsewhere
+
+    return depending(placed)
 
 
 def _viewed(term: Expr) -> Expr:

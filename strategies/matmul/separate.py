@@ -16,7 +16,17 @@ from rewrites.result import Failure, Result, Success
 from rewrites.storing import EACH_STORED, GLOBAL_FIRST, is_global
 from rewrites.sums import DIFFERENCE_AS_SUM
 from rewrites.views import TRANSPOSE_PAIR
-from rise.expr import Expr, Lambda, Primitive, application, call, children, closed_parts, subterms
+from rise.expr import (
+    Expr,
+    Lambda,
+    Primitive,
+    alpha_equal,
+    application,
+    call,
+    children,
+    closed_parts,
+    subterms,
+)
 from rise.normal import is_view
 from rise.types import Array, Pair, Scalar, shape
 from strategies.abstraction import outermost_parts
@@ -39,6 +49,7 @@ from strategies.evaluation import closed_in, is_expression
 from strategies.matmul.kernels import has_product
 from strategies.matmul.products import (
     Product,
+    at_parts,
     contains,
     in_one_matrix,
     is_product,
@@ -63,8 +74,13 @@ BOX = (64, 128)  # numbers in a row of a tile, and rows: of most
 
 @prints_as_call
 def stored(part: Expr) -> Strategy:
-    """This part of a term in global memory."""
-    return _at(part, IN_GLOBAL)
+    """This part of a term in global memory, once for all places that compute the same."""
+
+    def everywhere(term: Expr) -> Strategy:
+        same = [each for each in closed_parts(term) if each is part or alpha_equal(each, part)]
+        return at_parts(lambda each: any(each is one for one in same), "stored", "another part", IN_GLOBAL)
+
+    return depending(everywhere)
 
 
 @prints_as_call
@@ -242,6 +258,7 @@ separate_kernels = choice(
     ),
     seq(view_inward, FunctionStrategy("_operand", _operand)),
     seq(outlined, FunctionStrategy("_operand", _operand)),
+    FunctionStrategy("_result", _result),  # which views that move inward may take apart
 )
 # the operands that are computed point by point, or turned, each by a kernel before
 operands_stored = of_each(

@@ -25,6 +25,9 @@ from strategies.batches.sizes import (
     Sizes,
 )
 from strategies.batches.tiles import tiles
+from strategies.matmul.kernels import has_product
+from strategies.matmul.products import rank
+from strategies.matmul.tiling import MATRIX
 from strategies.search.choice import Choice, Search
 from strategies.search.space import Point
 
@@ -48,7 +51,7 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
     while isinstance(body, Lambda):
         body = body.body
     matrices = matrices_of(body)
-    sizes = Sizes.of(matrices)
+    sizes = None if is_one_product(matrices) else Sizes.of(matrices)
     if sizes is None or not sizes.are_small:
         return None
     plan = sizes.plan()
@@ -66,6 +69,11 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
     tried = ((point, search.attempt(point, program)) for point in points)
     point, result = next(((p, r) for p, r in tried if isinstance(r, Success)), (None, None))
     return None if point is None or result is None else (Choice(point, _reason(point, sizes, plan)), result)
+
+
+def is_one_product(term: Expr) -> bool:
+    """Whether a term is one matrix, although its rows may be computed of matrices: of windows, say."""
+    return rank(term) == MATRIX and has_product(term)
 
 
 def _reason(point: Point, sizes: Sizes, plan: Plan) -> str:

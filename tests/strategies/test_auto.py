@@ -396,17 +396,17 @@ def test_a_second_operand_that_is_a_product_is_stored_before() -> None:
     assert agrees(term, result.term)
 
 
-def test_three_results_are_three_kernels() -> None:
-    """Inside of a pair, too: each has a ring of its own, which a kernel cannot give to another."""
+def test_of_three_results_two_are_one_kernel() -> None:
+    """Those of a pair inside of the pair, which loads the operand that both have once."""
     product = "X |> map(fun(row => transpose({}) |> map(fun(col => " + DOT + "))))"
     each = ", (".join(map(product.format, "WVU"))
     inputs = "X: 33.65.f16, " + ", ".join(f"{name}: 65.101.f16" for name in "WVU")
     term = data_flow(check_expression(f"fun(({inputs}) => ({each}))))"))
     strategy = auto()
     low = succeeded(strategy(term)).term
-    assert Counter(chosen(strategy, term)) == {"tensor_core": 3}, str(strategy.choice(term))
+    assert chosen(strategy, term) == ["tensor_core"] * 2, str(strategy.choice(term))
     multiply = [k for k in assemble(low, "f").kernels if "tensorMatMulAdd" in k.source or "mma" in k.source]
-    assert len(multiply) == 3
+    assert len(multiply) == 2
     assert agrees(term, low)
 
 
