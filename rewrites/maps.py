@@ -126,6 +126,18 @@ LET_MAP = rule(
     "let >> *g", "(let y = x in f(y)) |> map(g)", "let y = x in f(y) |> map(g)", meaning="Names outermost."
 )
 
+LET_SPLIT = rule(
+    "let >> S, outward",
+    "let y = x in f(y) |> split(n)",
+    "(let y = x in f(y)) |> split(n)",
+    meaning="A split of what is computed with a named value is a split of the result.",
+)
+LET_OF_SPLIT = rule(
+    "S >> let",
+    "let y = x |> split(n) in f(y)",
+    "let y = x in f(y |> split(n))",
+    meaning="An array that is split has a name before it is.",
+)
 LET_IN_LET = rule(
     "let, in the value of the next",
     "let x = a in let y = f(x) in g(y)",

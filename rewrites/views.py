@@ -16,6 +16,13 @@ MAP_SPLIT = rule(
     "xs |> map(f) |> split(n)",
     meaning="A map of every part is a map before the split.",
 )
+MAP_JOINED = rule(
+    "*f, of joined elements",
+    "xs |> map(f)",
+    "xs |> map(fun(x => x |> join)) |> map(fun(x => f(x |> split(n))))",
+    sizes=("n",),
+    meaning="A function of each matrix is one of the list of its elements.",
+)
 MAP_JOIN = rule(
     "J >> *f",
     "xs |> join |> map(f)",

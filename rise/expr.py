@@ -17,12 +17,14 @@ from rise.constraint import Constraint as Constraint  # noqa: PLC0414  # also to
 from rise.declaration import Declaration
 from rise.errors import RiseError
 from rise.frozen import Remembers, cached_property, filled_at_once
+from rise.nat import variable
 from rise.source import Located, Origin
 from rise.types import (
     Argument,
     Dependent,
     Function,
     Kind,
+    NatFunction,
     Parameter,
     Scheme,
     Solution,
@@ -501,15 +503,33 @@ def alpha_equal(left: Expr, right: Expr, names: Mapping[str, str] | None = None)
         case Literal(v, t), Literal(w, u):
             return v == w and t == u
         case Primitive(d, a), Primitive(c, b):
-            return d is c and a == b
+            return d is c and same_arguments(a, b)
         case Reference(d, a), Reference(c, b):
-            return d.name == c.name and a == b
+            return d.name == c.name and same_arguments(a, b)
         case DependentLambda(n, k, e), DependentLambda(m, j, f):
             return n == m and k == j and alpha_equal(e, f, bound)
         case DependentApply(e, a), DependentApply(f, b):
-            return a == b and alpha_equal(e, f, bound)
+            return same_arguments((a,), (b,)) and alpha_equal(e, f, bound)
         case _:
             return False
+
+
+INDEX = variable("·")  # which no program binds
+
+
+def same_arguments(left: tuple[Argument, ...], right: tuple[Argument, ...]) -> bool:
+    """Whether sizes, types and functions of indices are equal, up to the names that these functions bind."""
+    if left == right:
+        return True
+
+    def same(one: Argument, other: Argument) -> bool:
+        match one, other:
+            case NatFunction(), NatFunction():
+                return one(INDEX) == other(INDEX)
+            case _:
+                return one == other
+
+    return len(left) == len(right) and all(map(same, left, right))
 
 
 # --- definitions ----------------------------------------------------------------------------------

@@ -10,21 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rewrites.algorithmic import FLATTEN_INNER, MAP_FUSION, MAP_IDENTITY
-from rewrites.maps import LET_IN_LET, LET_INLINE, MAP_LET
-from rewrites.memory import IN_GLOBAL
-from rewrites.prologue import INLINE
-from rewrites.reductions import REDUCE_FLAT_MAP
 from rewrites.result import Failure, Result, Success
-from rewrites.storing import APPLIED_AS_LET, GLOBAL_FIRST, STORED_BEFORE_MAP, is_global
+from rewrites.storing import GLOBAL_FIRST
 from rewrites.unused import DROP_UNUSED
-from rewrites.zips import JOIN_INSIDE_ZIP
 from rise.canonical import canonical
 from rise.check.symbolic import RuntimeSize
 from rise.errors import RiseError
 from rise.expr import Expr, Identifier, Lambda, application, call, children, subterms
 from rise.generator import Builds, refusal
-from rise.normal import is_view, occurrences
 from rise.types import Array, Pair, Type
 from strategies.batches.threads import one_map
 from strategies.complete import first_incomplete
@@ -37,32 +30,39 @@ from strategies.core import (
     normalize,
     prints_as_call,
     seq,
-    top_down,
     try_,
 )
+from strategies.cuts import part_stored, rows_stored, terms_stored, value_stored
 from strategies.default import default, lowered_by, most_levels
 from strategies.evaluation import bound as named_value
 from strategies.evaluation import bytes_of, has_array, has_levels, is_expression
+from strategies.forms import FORMS, inlined
 from strategies.kernels import each_kernel
 from strategies.matmul.alignment import computed_in_copies
 from strategies.matmul.beside import stored_together
 from strategies.matmul.columns import scales_outside
 from strategies.matmul.kernels import has_product
-from strategies.matmul.products import at_parts, rank
 from strategies.matmul.separate import (
     differences_stored,
     is_array_of_sums,
-    is_one_kernel,
     operands_stored,
     product_stored,
     separate_kernels,
-    stored_of_each,
 )
 from strategies.memory_bound.family import fitting
-from strategies.nests import is_over_matrices, is_over_rows, of_short_rows, rows_as_list
+from strategies.nests import (
+    is_over_matrices,
+    is_over_rows,
+    of_short_rows,
+    rows_as_list,
+)
 from strategies.operands import each_operand, in_function, nth_operand, operand
 from strategies.places import as_one_array, below_shape, in_inputs, mapped
-from strategies.result_views import computed_in, under_views, views_outward
+from strategies.result_views import (
+    computed_in,
+    under_views,
+    views_outward,
+)
 from strategies.search.batches import batched
 from strategies.search.choice import (
     NOTHING,
@@ -229,7 +229,6 @@ class _Kernels:
         cuts = map(self._parts, (separate_kernels, below, value_stored, rows_stored))
         parts = choice(self._rows_as_list, self._rows_reduced, *cuts, self._one)
         whole = choice(self._one_pass, self._rows_of_arrays)
-        inlined = normalize(choice(INLINE, used_once, view_inlined))
         after = seq(inlined, views_outward) if is_array_of_sums(term) else id_
         return seq(normalize(DROP_UNUSED), try_(after), choice(whole, seq(inlined, parts)))(term)
 
@@ -260,7 +259,8 @@ class _Kernels:
 
     def _long_rows(self, term: Expr) -> Result:
         closed, bound = closed_over(term, self.inputs)
-        return self._listed(term) if fitting(closed) is None else self._memory_bound(term, closed, bound)
+        listed = self._in_form(rows_as_list)
+        return listed(term) if fitting(closed) is None else self._memory_bound(term, closed, bound)
 
     def _rows_as_list(self, term: Expr) -> Result:
         """A product for all rows of an array of matrices as one, if these are no batch."""
@@ -269,16 +269,6 @@ class _Kernels:
             return Failure("rows_as_list", term, "it does not multiply the rows of arrays by one matrix")
         whole = seq(lambda _: listed, below_shape(FunctionStrategy("kernel", self._kernel)))
         return choice(self._batched, whole)(term)
-
-    def _listed(self, term: Expr) -> Result:
-        """The rows of arrays in arrays as one list, where a schedule for rows takes that."""
-        listed = rows_as_list(term)
-        if isinstance(listed, Failure):
-            return listed
-        closed, bound = closed_over(listed.term, self.inputs)
-        if fitting(closed) is None:
-            return Failure("listed", term, "no schedule for rows takes the list of all rows")
-        return seq(lambda _: listed, lambda part: self._memory_bound(part, closed, bound))(term)
 
     def _rows_reduced(self, term: Expr) -> Result:
         """A product and reductions of its first operand's rows: in one kernel, or in two, what is faster."""
@@ -394,38 +384,42 @@ class _Kernels:
         if not isinstance(before, str):
             self.made.append(before[0])
             return self._of_closed(before[1], bound)
+        found = self._fitted(closed)
+        if isinstance(found, str):
+            cuts = map(self._parts, (terms_stored, part_stored))
+            others = choice(*map(self._in_form, FORMS), *cuts)
+            return choice(others, lambda part: self._default(part, found))(term)
+        chosen, result = found
+        said = chosen.reason if before == NOTHING else f"{chosen.reason}; {before}"
+        self.made.append(replace(chosen, reason=said))
+        return self._of_closed(result, bound)
+
+    def _fitted(self, closed: Expr) -> tuple[Choice, Success] | str:
+        """A program by the memory-bound schedule that fits it, or why there is none."""
         fits = fitting(closed)
         if fits is None:
-            cut = self._parts(terms_stored)
-            others = choice(self._flat, self._fused, self._listed, cut)
-            return choice(others, lambda part: self._default(part, GENERAL))(term)
+            return GENERAL
         point = Point.of(fits.strategy.name, {})
         result = self.search.attempt(point, closed)
         if not isinstance(result, Success):
-            return self._default(term, f"`{point}` does not take it: {why(result)}")
-        said = fits.reason if before == NOTHING else f"{fits.reason}; {before}"
-        self.made.append(Choice(point, said))
-        return self._of_closed(result, bound)
+            return f"`{point}` does not take it: {why(result)}"
+        return Choice(point, fits.reason), result
 
-    def _fused(self, term: Expr) -> Result:
-        """One map in place of maps of maps, where a schedule fits that: rows are reduced, then changed."""
-        fused = seq(MAP_FUSION, normalize(MAP_FUSION))(term)
-        if not isinstance(fused, Success):
-            return fused
-        closed, bound = closed_over(fused.term, self.inputs)
-        if fitting(closed) is None:
-            return Failure("fused", term, "no schedule fits what its maps are together")
-        return seq(lambda _: fused, lambda part: self._memory_bound(part, closed, bound))(term)
+    def _in_form(self, form: Strategy) -> Strategy:
+        """The program in another form, where a memory-bound schedule takes that."""
 
-    def _flat(self, term: Expr) -> Result:
-        """One reduction in place of reductions of reductions, where a schedule fits that."""
-        flat = reductions_flat(term)
-        if not isinstance(flat, Success):
-            return flat
-        closed, bound = closed_over(flat.term, self.inputs)
-        if fitting(closed) is None:
-            return Failure("flat", term, "no schedule fits what its reductions are together")
-        return seq(lambda _: flat, lambda part: self._memory_bound(part, closed, bound))(term)
+        def run(term: Expr) -> Result:
+            formed = form(term)
+            if not isinstance(formed, Success):
+                return formed
+            closed, bound = closed_over(formed.term, self.inputs)
+            found = self._fitted(closed)
+            if isinstance(found, str):
+                return Failure("in_form", term, found)
+            self.made.append(found[0])
+            return seq(lambda _: formed, lambda _: self._of_closed(found[1], bound))(term)
+
+        return FunctionStrategy("in_form", run)
 
     @property
     def _members(self) -> Strategy:
@@ -447,95 +441,6 @@ class _Kernels:
         levels = most_levels(term)
         self.made.append(Choice(Point.of("default", {"levels": levels}) if levels > 1 else DEFAULT, reason))
         return lowered_by(levels)(term)
-
-
-def _value_stored(term: Expr) -> Result:
-    """What a name stands for, where it takes loops: else each thread that reads it would compute it."""
-    named = named_value(term)
-    if named is None or is_expression(named[0]):
-        return Failure("value_stored", term, "no value that takes loops has a name")
-    if is_one_kernel(term):
-        return Failure("value_stored", term, "one kernel computes all of it")
-    return seq(try_(APPLIED_AS_LET), nth_operand(0, IN_GLOBAL))(term)
-
-
-value_stored = FunctionStrategy("value_stored", _value_stored)
-
-
-def _reduces_loops(term: Expr) -> bool:
-    """A reduction of what takes loops to compute, such as a sum of sums."""
-    match call(term):
-        case "reduce", _, [_, _, terms]:
-            return not is_expression(terms)
-        case _:
-            return False
-
-
-# what the outermost reductions combine, or those of each element: its parts are computed in parallel, before
-_terms_stored = at_parts(
-    _reduces_loops, "terms_stored", "no reduction of what takes loops", operand(IN_GLOBAL)
-)
-terms_stored = choice(seq(_terms_stored, GLOBAL_FIRST), seq(stored_of_each(_terms_stored), GLOBAL_FIRST))
-# reductions of rows, reduced: of all their elements at once
-reductions_flat = seq(
-    top_down(REDUCE_FLAT_MAP),
-    normalize(choice(REDUCE_FLAT_MAP, MAP_IDENTITY, FLATTEN_INNER, JOIN_INSIDE_ZIP)),
-)
-
-
-def _last_let(term: Expr) -> Result:
-    """All names in the value of the last one: let x = a in let y = b in e → let y = (let x = a in b) in e"""
-    named = named_value(term)
-    if named is None or named_value(named[1].body) is None:
-        return Success(term)
-    return seq(nth_operand(1, in_function(last_let)), LET_IN_LET)(term)
-
-
-last_let = FunctionStrategy("last_let", _last_let)
-# x => let y = f(x) in g(y), or in g(x, y): y for all x before g
-value_of_all = seq(
-    mapped(last_let),
-    choice(MAP_LET, seq(mapped(nth_operand(0, IN_GLOBAL)), STORED_BEFORE_MAP)),
-    normalize(DROP_UNUSED),
-)
-
-
-def _rows_stored(term: Expr) -> Result:
-    """What each row is multiplied as, for all rows before: the program then has a product of matrices."""
-    cut = value_of_all(term) if rank(term) > 1 and not has_product(term) else None
-    if not isinstance(cut, Success):
-        return Failure("rows_stored", term, "no row has a value with a name that is multiplied")
-    named = named_value(cut.term)
-    if not has_product(cut.term if named is None else named[1].body):
-        return Failure("rows_stored", term, "no product of matrices comes of it")
-    return cut
-
-
-rows_stored = FunctionStrategy("rows_stored", _rows_stored)
-
-
-def _used_once(term: Expr) -> Result:
-    """A name for what is used once, outside of functions: its kernel goes on with what is done there."""
-    applied, named = call(term), named_value(term)
-    let = applied is not None and applied[0] == "let" and named is not None and not is_global(named[0])
-    if not let or named is None or occurrences(named[1].body, named[1].parameter.name) != (1, False):
-        return Failure("used_once", term, "no value is used once, outside of functions")
-    return LET_INLINE(term)
-
-
-used_once = FunctionStrategy("used_once", _used_once)
-
-
-def _view_inlined(term: Expr) -> Result:
-    """A name for what only rearranges an array: the same array is then seen wherever it is used."""
-    match call(term):
-        case "let", _, [value, _] if is_view(value):
-            return LET_INLINE(term)
-        case _:
-            return Failure("view_inlined", term, "no view has a name")
-
-
-view_inlined = FunctionStrategy("view_inlined", _view_inlined)
 
 
 def is_pair_of_kernels(term: Expr) -> bool:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from math import inf
 
+from rewrites.maps import LET_OF_SPLIT, LET_SPLIT, MAP_LAST_FISSION
+from rewrites.movement import JOIN_OF_SPLIT
 from rewrites.nests import NEST_AS_LIST
+from rewrites.reductions import REDUCE_FLAT_MAP
+from rewrites.result import Failure, Result
+from rewrites.views import MAP_JOINED, MAP_SPLIT
 from rise.expr import Expr, Lambda, call
 from rise.types import Array, Pair, Type, shape
-from strategies.core import FunctionStrategy, Strategy, check, seq, try_
+from strategies.core import FunctionStrategy, Strategy, argument, check, choice, normalize, seq, try_
 from strategies.evaluation import has_array, is_expression
-from strategies.places import below_shape
+from strategies.places import below_shape, mapped
 
 SHORT = 64  # elements of a row, up to which threads compute rows of a batch faster than a warp each: measured
 
@@ -79,3 +84,23 @@ rows_as_matrices: Strategy = try_(
 of_short_rows: Strategy = seq(
     check(lambda term: row_length(term) <= SHORT, "of_short_rows", "its rows are long"), rows_as_matrices
 )
+
+
+def _elements_as_rows(term: Expr) -> Result:
+    match call(term):
+        case "map", _, [Lambda(matrix, _), _] if isinstance(matrix.type, Array):
+            rows = matrix.type.element
+            if isinstance(rows, Array):
+                lists = seq(MAP_JOINED.with_sizes(n=rows.size), mapped(normalize(choice(*OF_ALL_ELEMENTS))))
+                deeper = try_(elements_as_rows)
+                return seq(lists, choice(seq(MAP_LAST_FISSION, argument(deeper)), deeper))(term)
+    return Failure("elements_as_rows", term, "no matrices are mapped")
+
+
+# reductions of all elements, and maps of them, whatever rows they are in
+OF_ALL_ELEMENTS = (REDUCE_FLAT_MAP, JOIN_OF_SPLIT, MAP_SPLIT, LET_SPLIT, LET_OF_SPLIT)
+# what is computed of the elements of each matrix, as of rows
+#   A |> map(a => e(a |> map(sum) |> sum))  →  A |> map(join) |> map(r => e(r |> sum))
+elements_as_rows = FunctionStrategy("elements_as_rows", _elements_as_rows)
+# the same of matrices in arrays, which are one list
+elements_of_all_as_rows: Strategy = seq(rows_as_list, below_shape(elements_as_rows))

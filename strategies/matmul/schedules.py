@@ -85,7 +85,7 @@ from strategies.matmul.sums import in_one_sum
 from strategies.matmul.tiling import in_tile, raster, tile_output, tile_reduction, tupled
 from strategies.normal_forms import view_inward
 from strategies.places import arguments, below_shape, in_inputs, mapped
-from strategies.result_views import under_views
+from strategies.result_views import under_views, views_outward
 from strategies.rounded import in_few_instructions
 
 NO_CLUSTERS = (
@@ -151,7 +151,7 @@ def of_matrices(s: Rewrite, cluster: int = 1, together: int = 1) -> Strategy:
         check(lambda term: rank(term) > 3, "of_matrices", NO_MATRIX), POINTWISE_EACH, below_shape(batch)
     )
     one = choice(s, batch, nested)
-    one = choice(one, under_views(one))
+    one = choice(one, under_views(one), seq(views_outward, under_views(one)))
     return depending(lambda term: several if isinstance(term.type, Pair) else one)
 
 

@@ -12,6 +12,7 @@ from rewrites.algorithmic import GENERATE_MAP, MAP_CONSTANT, MAP_FUSION, MAP_IDE
 from rewrites.beside import beside
 from rewrites.memory import IN_GLOBAL
 from rewrites.movement import CONSTANT_ROWS, ZIP_CONSTANT_FIRST, ZIP_CONSTANT_SECOND
+from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Failure, Result, Success
 from rewrites.storing import EACH_STORED, GLOBAL_FIRST, is_global
 from rewrites.sums import DIFFERENCE_AS_SUM
@@ -63,8 +64,8 @@ from strategies.matmul.requirements import scattered_part
 from strategies.matmul.staging import WIDEST
 from strategies.matmul.tiling import MATRIX
 from strategies.normal_forms import view_inward
-from strategies.places import arguments, computes, mapped
-from strategies.result_views import matrices_in
+from strategies.places import arguments, as_one_array, computes, mapped
+from strategies.result_views import computed_in
 
 NAME = "separate_kernels"
 ACROSS = 2  # bytes of numbers that warpgroups read across k, too
@@ -139,9 +140,12 @@ def is_one_kernel(term: Expr) -> bool:
         return False
     if beside(term) is not None:
         return True
-    matrices = matrices_in(term)
-    if matrices is not None and matrices is not term:
-        return is_one_kernel(matrices)
+    inner = computed_in(term)
+    if inner is not None and inner is not term:
+        return is_one_kernel(inner)
+    listed = POINTWISE_EACH(term) if rank(term) > MATRIX + 1 else None
+    if isinstance(listed, Success):
+        return is_one_kernel(as_one_array(listed.term))
     outlined = seq(view_inward, outline)(term)
     if not isinstance(outlined, Success) or not contains(is_product)(outlined.term):
         return False

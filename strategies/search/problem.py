@@ -71,6 +71,7 @@ class Problem(Remembers):
     in_boxes: whether tiles of operands are boxes of arrays, which bulk copies bring
     scattered: whether data say at which place each row of the result is, and so how many matrices have any:
               `batch` is then in the middle between as few as rows need and all
+    elsewhere: whether views put elements of the result elsewhere, so that its tiles may be no boxes
     input_bytes: of all inputs, fewer than of operands where some are multiplied several times; 0: not known
     missing:  which part of the rows of all matrices is undefined where data say so for each, in the mean
     open:     whether sizes are known at launch only, and these are what is expected
@@ -97,6 +98,7 @@ class Problem(Remembers):
     turned: bool = False
     in_boxes: bool = True
     scattered: bool = False
+    elsewhere: bool = False
     input_bytes: int = 0
     missing: float = 0.0
     open: bool = False
@@ -189,10 +191,12 @@ class Problem(Remembers):
             stored = 0 if reduced.stored is None else _bytes(reduced.stored.type)
             return matrix and replace(matrix, result_bytes=stored, reduced=True, turned=reduced.turned)
         inner = computed_in(_body(program)) or _body(program)
+        elsewhere = inner is not _body(program)
         if rank(inner) > 3:
-            return cls._nested(_after(in_inputs(lambda _: Success(inner)), program))
+            listed = cls._nested(_after(in_inputs(lambda _: Success(inner)), program))
+            return listed and replace(listed, elsewhere=elsewhere)
         found, scattered = _outlined(program), False
-        if inner is not _body(program) and not _is_of_one_matrix(found):
+        if elsewhere and not _is_of_one_matrix(found):
             scattered = any(_is(part, "scatterBy") for part in subterms(_body(program)))
             found = _outlined(inner)
         products = outermost_parts(found, is_product) if found is not None else []
@@ -226,7 +230,7 @@ class Problem(Remembers):
             computed, _added(found, result),
             *_counted(products), _work(found), sum(map(_operations, columns_of(found))),
             in_one_sum=_in_one_sum(found if computed else separated, len(products), not computed),
-            scattered=scattered,
+            scattered=scattered, elsewhere=elsewhere,
             input_bytes=_input_bytes(program), missing=missing,
             in_boxes=all(in_boxes(matrix) for both in operands(found) for matrix in both),
         )  # fmt: skip

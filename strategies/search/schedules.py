@@ -142,6 +142,8 @@ def stores(p: Problem) -> Sequence[str]:
         return ("direct", "shared") if p.beside else ("direct", "shared", "rows")
     if turns(p):
         return ("direct",)
+    if p.elsewhere and not p.scattered:
+        return ("direct", "rows", "bulk")
     return ("direct", "rows" if p.scattered else "bulk")
 
 

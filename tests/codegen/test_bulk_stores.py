@@ -24,6 +24,7 @@ from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from strategies.matmul.tensor_core import tensor_core
 from tests.support.kernels import emulated_exactly
+from tests.support.nightly import every_other
 from tests.support.programs import program, succeeded
 from tests.support.warpgroups import DOT, SMALL, agrees, derived, product
 
@@ -61,7 +62,7 @@ def wavefronts(found: Emulation, made: Kernel, function: str) -> set[float]:
     return {c.wavefronts / c.phases for n, c in found.conflicts.items() if n in lines}
 
 
-@pytest.mark.parametrize("n", [24, 96, 256])
+@pytest.mark.parametrize("n", every_other([24, 96, 256]))
 def test_matrices_of_16_bits_are_stored_without_conflicts(n: int) -> None:
     """128, 64 or no bytes are swizzled, as the length of rows asks for."""
     made = derived(biased(n), 2, **wide(n))

@@ -21,7 +21,7 @@ from rise.normal import data_flow
 from strategies.auto import auto
 from strategies.matmul.tensor_core import tensor_core
 from tests.support.examples import EXAMPLES
-from tests.support.nightly import in_turn
+from tests.support.nightly import every_other, in_turn
 from tests.support.products import assert_same
 from tests.support.programs import loaded, succeeded
 
@@ -105,7 +105,7 @@ def test_a_matrix_that_is_used_twice_is_computed_once() -> None:
     assert derived("named", (128, 64, 64), "wgmma direct").source.count("power_of_two(") == 1
 
 
-@pytest.mark.parametrize("name", OF_WHOLE_ROWS)
+@pytest.mark.parametrize("name", every_other(OF_WHOLE_ROWS))
 def test_what_needs_whole_rows_is_one_pass_or_a_kernel_after_the_product(name: str) -> None:
     sizes = (64, 520, 32)  # more columns than a tile has
     made = assemble(succeeded(auto("sm_90a")(program(name, *sizes))).term, name)

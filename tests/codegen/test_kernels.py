@@ -19,6 +19,7 @@ from rise.nat import nat, variable
 from rise.source import place
 from rise.types import F32, Array, Space
 from tests.support.kernels import parts
+from tests.support.nightly import every_other
 from tests.support.programs import program
 
 SUM = "reduceSeq(Local)(fun((s, x) => s + x), 0)"
@@ -74,7 +75,7 @@ def assembled(text: str) -> HostProgram:
     return assemble(program(text), "f")
 
 
-@pytest.mark.parametrize("case", PROGRAMS)
+@pytest.mark.parametrize("case", every_other(PROGRAMS))
 def test_several_kernels_are_exact(case: str) -> None:
     text, count, workspace = PROGRAMS[case]
     made, meaning = assembled(text), program(text)

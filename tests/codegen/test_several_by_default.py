@@ -21,6 +21,7 @@ from rise.normal import data_flow
 from rise.source import place
 from strategies.default import default
 from strategies.matmul.tensor_core import tensor_core
+from tests.support.nightly import every_other
 from tests.support.programs import succeeded
 
 needs_compiler = pytest.mark.skipif(available_backend() is None, reason="there is no C++ compiler")
@@ -95,7 +96,7 @@ def agrees(made: HostProgram, term: Expr) -> bool:
 
 
 @needs_compiler
-@pytest.mark.parametrize("case", PROGRAMS)
+@pytest.mark.parametrize("case", every_other(PROGRAMS))
 def test_what_is_stored_for_the_whole_grid_ends_a_kernel(case: str) -> None:
     text, kernels = PROGRAMS[case]
     term = data_flow(check_expression(text))

@@ -21,6 +21,7 @@ from tests.support.examples import (
     texts,
 )
 from tests.support.lines import coverage
+from tests.support.nightly import every_other
 from tests.support.programs import loaded
 
 pytestmark = pytest.mark.skipif(not runtime.can_compile(), reason="there is no compiler for CUDA")
@@ -33,7 +34,7 @@ def compiles(text: str, target: str) -> None:
     assert 0 < found.registers <= 255
 
 
-@pytest.mark.parametrize("shipped", SHIPPED, ids=str)
+@pytest.mark.parametrize("shipped", every_other(SHIPPED), ids=str)
 def test_a_strategy_makes_kernels_for_its_targets(shipped: Shipped) -> None:
     """And at least 95 % of its lines that do something are known to come from a part of the program."""
     term = example(shipped.file, shipped.name, SIZES if shipped.strategy == "tensor_core" else {})

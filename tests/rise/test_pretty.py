@@ -412,3 +412,14 @@ FRAGMENTS = [
 def test_the_third_size_of_a_fragment_is_shown_where_nothing_tells_it(text: str, width: int) -> None:
     term = check_expression(text)
     assert alpha_equal(check_expression(show(term, width, annotate=True)), term)
+
+
+def test_terms_are_equal_up_to_the_names_of_indices() -> None:
+    """A function that says which element is where binds a name, too."""
+
+    def order(index: str, places: str) -> Expr:
+        function = f"natFun({index} => {places})"
+        return check_expression(f"fun(xs: 4.f32 => xs |> reorder(4, {function}, {function}))")
+
+    assert alpha_equal(order("i", "3 - i"), order("j", "3 - j"))
+    assert not alpha_equal(order("i", "3 - i"), order("i", "i"))

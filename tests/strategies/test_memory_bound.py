@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from itertools import product
 
 import numpy as np
 import pytest
@@ -128,7 +127,7 @@ def at_size(name: str, size: int) -> tuple[str, Strategy]:
     return text.format(size, border=border), strategy
 
 
-@pytest.mark.parametrize(("name", "size"), list(product(ANY_SIZE, [1, 31, 132, 1025])))
+@pytest.mark.parametrize(("name", "size"), in_turn(ANY_SIZE, [1, 31, 132, 1025]))
 def test_any_size_is_exact(name: str, size: int) -> None:
     """One, primes, multiples of vectors, a tile plus one: what is too much is neither read nor written."""
     text, strategy = at_size(name, size)

@@ -14,6 +14,7 @@ from strategies.batches.batch import batch
 from strategies.matmul.kernels import has_product
 from strategies.matmul.tensor_core import tensor_core
 from tests.support.batches import exact, program
+from tests.support.nightly import every_other
 from tests.support.programs import succeeded
 
 AUTO = auto()  # what is derived for one test is there for the others
@@ -64,7 +65,7 @@ def is_exact(term: Expr) -> bool:
 # --- products ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("operand", OPERANDS)
+@pytest.mark.parametrize("operand", every_other(OPERANDS, 1))
 def test_auto_takes_nested_arrays_as_one_batch(operand: str) -> None:
     """Of sizes that tiles do not divide, and more of them than are few."""
     term = program(nested((23, 3, 33, 37, 41), operand, "as it is", "f16", EACH))
@@ -123,7 +124,7 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", every_other(OTHERS))
 def test_other_programs_are_batches(name: str) -> None:
     text, wanted = OTHERS[name]
     term = program(text)

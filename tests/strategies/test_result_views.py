@@ -16,6 +16,7 @@ from rise.interpret import call, random_inputs
 from strategies.auto import auto
 from strategies.batches.batch import batch
 from tests.support.batches import exact, program
+from tests.support.nightly import every_other
 from tests.support.programs import succeeded
 
 AUTO = auto()  # what is derived for one test is there for the others
@@ -53,7 +54,7 @@ def is_exact(term: Expr) -> bool:
 # --- products ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("where", PUT)
+@pytest.mark.parametrize("where", every_other(PUT))
 def test_small_matrices_are_a_batch_wherever_they_are_put(where: str) -> None:
     term = put(where, SMALL)
     assert strategies(term) == ["batch"]
@@ -86,6 +87,10 @@ LAYERS = {
     "rows in parts": f"A: 65.64.bf16, W: 48.64.bf16) = {IN_PARTS}",
     "heads of a sequence": f"A: 65.64.bf16, W: 48.64.bf16) = {IN_PARTS} |> transpose",
     "heads of sequences": f"As: 3.65.64.bf16, W: 48.64.bf16) = As |> map(A => {IN_PARTS} |> transpose)",
+    "heads of sequences as rows": (
+        f"Ps: 2.3.65.64.bf16, Vs: 2.3.32.64.bf16) = zip(Ps)(Vs) |> map((As, Bs) => {OF_EACH}"
+        " |> transpose |> map(join))"
+    ),
     "queries, keys and values": (
         f"As: 2.65.64.bf16, W: 144.64.bf16) = As |> map(A => {LAYER} |> map(row => row |> split(48)"
         " |> map(split(16)))) |> map(x => x |> transpose |> map(transpose)) |> transpose"
@@ -93,7 +98,7 @@ LAYERS = {
 }
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("name", every_other(LAYERS))
 def test_a_layer_may_cut_its_rows_into_heads(name: str) -> None:
     term = program(f"def f({LAYERS[name]}")
     assert strategies(term) == ["tensor_core"]

@@ -26,6 +26,7 @@ from strategies.matmul.tensor_core import tensor_core
 from strategies.search.hardware import A100, H200, T4
 from strategies.search.problem import Problem
 from strategies.search.space import ranked
+from tests.support.nightly import every_other
 from tests.support.programs import succeeded
 
 GEMM = Path(__file__).parents[2] / "examples" / "gemm.rise"
@@ -59,7 +60,7 @@ def accumulators(text: str) -> int:
 PRODUCTS = (("matmul_bt", "f32"), ("matmul_bt", "f16"), ("matmul_at", "f32"))
 
 
-@pytest.mark.parametrize(("name", "element"), PRODUCTS)
+@pytest.mark.parametrize(("name", "element"), every_other(PRODUCTS))
 def test_what_is_predicted_is_what_the_kernel_has(name: str, element: str) -> None:
     """Legal points of each kind, drawn at random: threads, bytes of shared memory, registers."""
     term = program(name, element)

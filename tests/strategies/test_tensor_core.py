@@ -113,7 +113,7 @@ def dimension(part: Expr) -> int | None:
     return first.value
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", every_other(NAMES, 1))
 def test_levels(name: str) -> None:
     """One loop over the grid in y, inside it one in x, then warps, then one warp's fragments."""
     _, result = derived(name, (64, 64, 64), UNSTAGED)

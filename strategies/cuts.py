@@ -1,0 +1,100 @@
+"""Where a program is cut into kernels for other reasons than its products: values that loops compute."""
+
+from __future__ import annotations
+
+from rewrites.maps import LET_IN_LET, MAP_LET
+from rewrites.memory import IN_GLOBAL
+from rewrites.result import Failure, Result, Success
+from rewrites.storing import APPLIED_AS_LET, GLOBAL_FIRST, STORED_BEFORE_MAP
+from rewrites.unused import DROP_UNUSED
+from rise.expr import Expr, call, closed_parts
+from rise.types import Array
+from strategies.core import FunctionStrategy, Strategy, choice, normalize, seq, try_
+from strategies.evaluation import bound as named_value
+from strategies.evaluation import is_expression
+from strategies.matmul.kernels import has_product
+from strategies.matmul.products import at_parts, rank
+from strategies.matmul.separate import is_one_kernel, is_view_of_data, stored, stored_of_each
+from strategies.memory_bound.family import fitting
+from strategies.operands import in_function, nth_operand, operand
+from strategies.places import mapped
+from strategies.result_views import without_views
+
+
+def _value_stored(term: Expr) -> Result:
+    """What a name stands for, where it takes loops: else each thread that reads it would compute it."""
+    named = named_value(term)
+    if named is None or is_expression(named[0]):
+        return Failure("value_stored", term, "no value that takes loops has a name")
+    if is_one_kernel(term):
+        return Failure("value_stored", term, "one kernel computes all of it")
+    return seq(try_(APPLIED_AS_LET), nth_operand(0, IN_GLOBAL))(term)
+
+
+value_stored = FunctionStrategy("value_stored", _value_stored)
+
+
+def _reduces_loops(term: Expr) -> bool:
+    """A reduction of what takes loops to compute, such as a sum of sums."""
+    match call(term):
+        case "reduce", _, [_, _, terms]:
+            return not is_expression(terms)
+        case _:
+            return False
+
+
+def first_of_each(s: Strategy) -> Strategy:
+    """What s stores before all that uses it; of the elements of an array, what it stores of each."""
+    return seq(choice(seq(s, GLOBAL_FIRST), stored_of_each(s)), try_(GLOBAL_FIRST))
+
+
+# what the outermost reductions combine: its parts are computed in parallel, before
+terms_stored = first_of_each(
+    at_parts(_reduces_loops, "terms_stored", "no reduction of what takes loops", operand(IN_GLOBAL))
+)
+
+
+def _part_stored(term: Expr) -> Result:
+    """The largest part that a schedule takes, where the rest takes loops, too: rows, before their columns."""
+    whole = without_views(term)
+
+    def complete(part: Expr) -> bool:
+        computed = isinstance(part.type, Array) and not is_view_of_data(part) and not is_expression(part)
+        return computed and part is not term and part is not whole and fitting(part) is not None
+
+    part = next(filter(complete, closed_parts(term)), None)
+    return Failure("part_stored", term, "no schedule takes a part") if part is None else stored(part)(term)
+
+
+part_stored = first_of_each(FunctionStrategy("part_stored", _part_stored))
+
+
+def _last_let(term: Expr) -> Result:
+    """All names in the value of the last one: let x = a in let y = b in e → let y = (let x = a in b) in e"""
+    named = named_value(term)
+    if named is None or named_value(named[1].body) is None:
+        return Success(term)
+    return seq(nth_operand(1, in_function(last_let)), LET_IN_LET)(term)
+
+
+last_let = FunctionStrategy("last_let", _last_let)
+# x => let y = f(x) in g(y), or in g(x, y): y for all x before g
+value_of_all = seq(
+    mapped(last_let),
+    choice(MAP_LET, seq(mapped(nth_operand(0, IN_GLOBAL)), STORED_BEFORE_MAP)),
+    normalize(DROP_UNUSED),
+)
+
+
+def _rows_stored(term: Expr) -> Result:
+    """What each row is multiplied as, for all rows before: the program then has a product of matrices."""
+    cut = value_of_all(term) if rank(term) > 1 and not has_product(term) else None
+    if not isinstance(cut, Success):
+        return Failure("rows_stored", term, "no row has a value with a name that is multiplied")
+    named = named_value(cut.term)
+    if not has_product(cut.term if named is None else named[1].body):
+        return Failure("rows_stored", term, "no product of matrices comes of it")
+    return cut
+
+
+rows_stored = FunctionStrategy("rows_stored", _rows_stored)

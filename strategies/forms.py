@@ -1,0 +1,58 @@
+"""Other forms of a kernel's program, of which schedules take more than of the one that a user wrote."""
+
+from __future__ import annotations
+
+from rewrites.algorithmic import FLATTEN_INNER, MAP_FUSION, MAP_IDENTITY
+from rewrites.maps import LET_INLINE
+from rewrites.prologue import INLINE
+from rewrites.reductions import REDUCE_FLAT_MAP
+from rewrites.result import Failure, Result
+from rewrites.storing import is_global
+from rewrites.zips import JOIN_INSIDE_ZIP
+from rise.expr import Expr, call
+from rise.normal import is_view, occurrences
+from strategies.core import FunctionStrategy, choice, normalize, seq, top_down
+from strategies.evaluation import bound as named_value
+from strategies.nests import elements_as_rows, elements_of_all_as_rows, rows_as_list
+from strategies.result_views import at_computed
+
+
+def _used_once(term: Expr) -> Result:
+    """A name for what is used once, outside of functions: its kernel goes on with what is done there."""
+    applied, named = call(term), named_value(term)
+    let = applied is not None and applied[0] == "let" and named is not None and not is_global(named[0])
+    if not let or named is None or occurrences(named[1].body, named[1].parameter.name) != (1, False):
+        return Failure("used_once", term, "no value is used once, outside of functions")
+    return LET_INLINE(term)
+
+
+used_once = FunctionStrategy("used_once", _used_once)
+
+
+def _view_inlined(term: Expr) -> Result:
+    """A name for what only rearranges an array: the same array is then seen wherever it is used."""
+    match call(term):
+        case "let", _, [value, _] if is_view(value):
+            return LET_INLINE(term)
+        case _:
+            return Failure("view_inlined", term, "no view has a name")
+
+
+view_inlined = FunctionStrategy("view_inlined", _view_inlined)
+
+
+# names for operands that are computed point by point, for what is used once, and for views, in place
+inlined = normalize(choice(INLINE, used_once, view_inlined))
+# reductions of rows, reduced: of all their elements at once
+reductions_flat = seq(
+    top_down(REDUCE_FLAT_MAP),
+    normalize(choice(REDUCE_FLAT_MAP, MAP_IDENTITY, FLATTEN_INNER, JOIN_INSIDE_ZIP)),
+)
+# of programs that memory-bound schedules take
+FORMS = (
+    reductions_flat,
+    at_computed(elements_as_rows),
+    at_computed(elements_of_all_as_rows),
+    seq(MAP_FUSION, normalize(MAP_FUSION)),  # rows are reduced, then changed
+    rows_as_list,
+)
