@@ -79,6 +79,7 @@ LAYERS = {
         ("strategies.user_defined",),
         ("strategies.registry",),
         ("strategies.search",),
+        ("strategies.cuts",),
         ("strategies.auto",),
         ("strategies.tuned",),
     ),

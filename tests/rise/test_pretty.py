@@ -16,6 +16,7 @@ from rise.expr import (
     Apply,
     DependentApply,
     DependentLambda,
+    Expr,
     Identifier,
     Lambda,
     Literal,

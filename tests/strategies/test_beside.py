@@ -21,8 +21,9 @@ from rise.check.specialise import inputs_of
 from rise.expr import Expr, application, children
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
-from strategies.auto import split, value_stored
+from strategies.auto import split
 from strategies.core import seq, try_
+from strategies.cuts import value_stored
 from strategies.matmul.beside import stored_together
 from strategies.matmul.separate import is_one_kernel, rows_stored, separate_kernels
 from strategies.matmul.tensor_core import tensor_core
