@@ -10,11 +10,11 @@ from rewrites.nests import NEST_AS_LIST
 from rewrites.reductions import REDUCE_FLAT_MAP
 from rewrites.result import Failure, Result
 from rewrites.views import MAP_JOINED, MAP_SPLIT
-from rise.expr import Expr, Lambda, call
+from rise.expr import Expr, Lambda, Primitive, call, subterms
 from rise.types import Array, Pair, Type, shape
 from strategies.core import FunctionStrategy, Strategy, argument, check, choice, normalize, seq, try_
 from strategies.evaluation import has_array, is_expression
-from strategies.places import below_shape, mapped
+from strategies.places import as_one_array, below_shape, mapped
 
 SHORT = 64  # elements of a row, up to which threads compute rows of a batch faster than a warp each: measured
 
@@ -86,14 +86,22 @@ of_short_rows: Strategy = seq(
 )
 
 
+def _elements_are_alike(term: Expr) -> bool:
+    """Whether no part of a list is told apart, unless the result is split last."""
+    return not any(
+        isinstance(part, Primitive) and part.name == "split" for part in subterms(as_one_array(term))
+    )
+
+
 def _elements_as_rows(term: Expr) -> Result:
     match call(term):
         case "map", _, [Lambda(matrix, _), _] if isinstance(matrix.type, Array):
             rows = matrix.type.element
             if isinstance(rows, Array):
                 lists = seq(MAP_JOINED.with_sizes(n=rows.size), mapped(normalize(choice(*OF_ALL_ELEMENTS))))
+                alike = mapped(check(_elements_are_alike, "elements_as_rows", "its rows are told apart"))
                 deeper = try_(elements_as_rows)
-                return seq(lists, choice(seq(MAP_LAST_FISSION, argument(deeper)), deeper))(term)
+                return seq(lists, alike, choice(seq(MAP_LAST_FISSION, argument(deeper)), deeper))(term)
     return Failure("elements_as_rows", term, "no matrices are mapped")
 
 

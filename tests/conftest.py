@@ -24,7 +24,7 @@ COMMON: dict[str, Any] = {
     "suppress_health_check": list(HealthCheck),
 }
 
-settings.register_profile("ci", max_examples=70, derandomize=True, **COMMON)
+settings.register_profile("ci", max_examples=100, derandomize=True, **COMMON)
 settings.register_profile("nightly", max_examples=2000, **COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 

@@ -15,8 +15,7 @@ from strategies.batches.fragments import (
     matrix_by_a_warp,
     matrix_by_warps,
 )
-from strategies.batches.runs import several, staged, staged_in_bulk, stored_in_bulk, through_shared
-from strategies.batches.sizes import (
+from strategies.batches.plans import (
     BLOCKS,
     BULK,
     BULK_PADDED,
@@ -29,8 +28,12 @@ from strategies.batches.sizes import (
     UNROLLED,
     WARPS,
     Plan,
-    Sizes,
+    in_bulk,
+    in_bulk_padded,
+    plan_of,
 )
+from strategies.batches.runs import several, staged, staged_in_bulk, stored_in_bulk, through_shared
+from strategies.batches.sizes import Sizes
 from strategies.batches.threads import by_threads, one_row, rows_of_matrices
 from strategies.complete import complete
 from strategies.core import (
@@ -103,9 +106,9 @@ def batch(
         sizes = Sizes.of(term)
         if sizes is None:
             return refuse("batch", NO_BATCH)
-        in_bulk = operands in IN_BULK and sizes.operand in FRAGMENTS
-        of_operands = {BULK: sizes.in_bulk, BULK_PADDED: sizes.in_bulk_padded}
-        plan = (of_operands[operands] if in_bulk else sizes.plan)(rows, columns)
+        by_copies = operands in IN_BULK and sizes.operand in FRAGMENTS
+        plans = {BULK: in_bulk, BULK_PADDED: in_bulk_padded}
+        plan = plans[operands](sizes, rows, columns) if by_copies else plan_of(sizes, rows, columns)
         plan = Plan(
             by or plan.by,
             count or plan.count,
@@ -123,17 +126,17 @@ def batch(
         unused = [name for name, given in of_blocks.items() if given]
         if unused and plan.by != BLOCKS:
             return refuse("batch", f"`{unused[0]}` changes nothing: matrices are multiplied by {plan.by}")
-        if vector and in_bulk:
+        if vector and by_copies:
             return refuse("batch", "`vector` changes nothing: the copying unit brings operands")
-        if threads and in_bulk:
+        if threads and by_copies:
             return refuse("batch", "`threads` changes nothing: there is a warp for each part of a matrix")
         pattern = sizes.pattern if operands == BULK else 0
-        copied = staged_in_bulk(pattern) if in_bulk else staged(plan.threads, plan.vector)
+        copied = staged_in_bulk(pattern) if by_copies else staged(plan.threads, plan.vector)
         runs = id_ if plan.operands == ELEMENTS else argument(copied)
         compute = seq(runs, multiplied(plan, sizes))
         if not plan.stored:
             return several(plan.count, compute)
-        unpadded = in_bulk and not pattern
+        unpadded = by_copies and not pattern
         return several(
             plan.count, stored_in_bulk(compute) if unpadded else through_shared(plan.threads, compute)
         )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from rise.types import SCALARS
 from strategies.batches.fragments import FRAGMENTS
-from strategies.batches.sizes import DIRECT, Sizes
+from strategies.batches.plans import DIRECT
+from strategies.batches.sizes import Sizes
 from strategies.matmul.schedule import Schedule
 
 TILE, STEP = 32, 64  # rows and columns of a tile; terms of its sums at a time

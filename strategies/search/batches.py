@@ -10,20 +10,23 @@ from rise.instructions import Family
 from rise.normal import is_view
 from strategies.batches.batch import IN_BULK, matrices_of
 from strategies.batches.fragments import COLUMNS, ROWS
-from strategies.batches.sizes import (
+from strategies.batches.plans import (
     BLOCKS,
     BULK,
     BULK_PADDED,
     DIRECT,
     ELEMENTS,
-    MANY,
     RUNS,
     TALL,
     THREADS,
     WARPS,
     Plan,
-    Sizes,
+    in_bulk,
+    plan_of,
+    suit_bulk,
+    suit_padded,
 )
+from strategies.batches.sizes import MANY, Sizes
 from strategies.batches.tiles import tiles
 from strategies.matmul.kernels import has_product
 from strategies.matmul.products import rank
@@ -54,13 +57,13 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
     sizes = None if is_one_product(matrices) else Sizes.of(matrices)
     if sizes is None or not sizes.are_small:
         return None
-    plan = sizes.plan()
+    plan = plan_of(sizes)
     if not single and sizes.batch <= few(search, sizes, plan):
         return None
     if plan.by != THREADS and Family.MMA not in search.gpu.sustained:
         return None
-    in_bulk = sizes.suit_bulk and Family.WGMMA in search.gpu.sustained
-    bulk, others = tuple(copied_in_bulk(sizes)) if in_bulk else (), tuple(alternatives(plan))
+    copied = suit_bulk(sizes) and Family.WGMMA in search.gpu.sustained
+    bulk, others = tuple(copied_in_bulk(sizes)) if copied else (), tuple(alternatives(plan))
     if not are_runs(matrices):
         others = (*others, *(Point.of("batch", {"vector": vector}) for vector in NARROWER))
     points = (*others, *bulk) if are_few_runs(search, sizes, plan) else (*bulk, *others)
@@ -82,7 +85,7 @@ def _reason(point: Point, sizes: Sizes, plan: Plan) -> str:
     if point.strategy != "batch":
         return f"tiles of each matrix, since a batch of {many} is small"
     given = dict(point.parameters)
-    taken = sizes.in_bulk() if given.get("operands") in IN_BULK else plan
+    taken = in_bulk(sizes) if given.get("operands") in IN_BULK else plan
     count = given.get("count", taken.count)
     done = "multiplied" if sizes.operand else "computed"
     return f"{count} of a batch of {many} for each block, {done} by {WORKERS[taken.by]}"
@@ -125,10 +128,10 @@ def are_runs(term: Expr) -> bool:
 
 def copied_in_bulk(sizes: Sizes) -> Iterator[Point]:
     """The plans for matrices that the copying unit brings, then one with fewer registers for each warp."""
-    if sizes.suit_padded:
+    if suit_padded(sizes):
         yield Point.of("batch", {"operands": BULK_PADDED})
     yield Point.of("batch", {"operands": BULK})
-    plan, half = sizes.in_bulk(), -(-sizes.columns // (2 * COLUMNS)) * COLUMNS
+    plan, half = in_bulk(sizes), -(-sizes.columns // (2 * COLUMNS)) * COLUMNS
     rows = next(part for part in (2 * TALL[-1], *TALL) if (part, half) != (plan.rows, plan.columns))
     yield Point.of("batch", {"operands": BULK, "rows": rows, "columns": half})
 

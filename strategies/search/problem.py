@@ -191,12 +191,12 @@ class Problem(Remembers):
             stored = 0 if reduced.stored is None else _bytes(reduced.stored.type)
             return matrix and replace(matrix, result_bytes=stored, reduced=True, turned=reduced.turned)
         inner = computed_in(_body(program)) or _body(program)
-        elsewhere = inner is not _body(program)
+        elsewhere = inner is not as_one_array(_body(program))
         if rank(inner) > 3:
             listed = cls._nested(_after(in_inputs(lambda _: Success(inner)), program))
             return listed and replace(listed, elsewhere=elsewhere)
         found, scattered = _outlined(program), False
-        if elsewhere and not _is_of_one_matrix(found):
+        if inner is not _body(program) and not _is_of_one_matrix(found):
             scattered = any(_is(part, "scatterBy") for part in subterms(_body(program)))
             found = _outlined(inner)
         products = outermost_parts(found, is_product) if found is not None else []

@@ -143,7 +143,7 @@ def stores(p: Problem) -> Sequence[str]:
     if turns(p):
         return ("direct",)
     if p.elsewhere and not p.scattered:
-        return ("direct", "rows", "bulk")
+        return ("direct", "bulk", "rows")
     return ("direct", "rows" if p.scattered else "bulk")
 
 

@@ -22,7 +22,7 @@ from tests.support.nightly import NIGHTLY
 from tests.support.programs import PRELUDE
 
 SEED = 14
-COUNT = 300 if NIGHTLY else 12
+COUNT = 300 if NIGHTLY else 6
 DOT = "(zip(row)(col) |> map((x, y) => f32(x) * f32(y)) |> reduce(+, 0))"
 # ways of writing the product of A, by rows, and of B, by columns: a matrix of f32
 PRODUCTS = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from itertools import product
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ from rise.errors import EmulationError, TranslationError
 from rise.interpret import call, random_inputs
 from rise.nat import constant, variable
 from tests.support.kernels import emulated_exactly
-from tests.support.nightly import every_other
+from tests.support.nightly import in_turn
 from tests.support.programs import program
 
 TWICE = "bulkCopy |> mapSeq(mapThreads(0)(fun(x => x + x))) |> toMem(Shared) |> bulkStore"
@@ -38,9 +37,7 @@ def made(text: str) -> Kernel:
 SIZES = [(1, 1, 1), (5, 1, 3), (3, 7, 11), (2, 13, 17), (11, 3, 5), (3, 31, 33)]
 
 
-@pytest.mark.parametrize(
-    ("type_", "sizes", "seed"), every_other(product(["f16", "f32", "i8", "f64"], SIZES, range(3)))
-)
+@pytest.mark.parametrize(("type_", "sizes", "seed"), in_turn(["f16", "f32", "i8", "f64"], SIZES, range(3)))
 def test_runs_are_exact_wherever_they_start(sizes: tuple[int, int, int], type_: str, seed: int) -> None:
     """The last chunk of an array, and those that two blocks write to, are there only in part."""
     text = twice(*sizes, type_)

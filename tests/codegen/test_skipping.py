@@ -162,7 +162,7 @@ def f(m: Nat, n: Nat, d: Nat)(Q: m.d.f16, K: n.d.f16, V: n.d.f16): m.d.f16 =
     assert np.allclose(found[rows].astype(float), wanted[rows].astype(float), atol=4e-3)
 
 
-@pytest.mark.parametrize(("b", "h", "blocks"), [(3, 5, 4), (2, 4, 3), (1, 3, 2)])
+@pytest.mark.parametrize(("b", "h", "blocks"), every_other([(3, 5, 4), (2, 4, 3), (1, 3, 2)]))
 def test_persistent_blocks_go_on_where_shares_differ(b: int, h: int, blocks: int) -> None:
     """The blocks of a dimension that they do not divide have different numbers of executions."""
     term, low = attention("heads", blocks=blocks, b=b, h=h, m=50, n=96, d=16, e=16)

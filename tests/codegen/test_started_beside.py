@@ -25,6 +25,7 @@ from strategies.matmul.kernels import each_product_kernel
 from strategies.matmul.tensor_core import tensor_core
 from strategies.memory_bound.rows import rows
 from strategies.places import in_inputs
+from tests.support.nightly import every_other
 from tests.support.programs import program
 
 SQUARES = "map(fun(x => f32(x) * f32(x))) |> reduce(+, 0)"
@@ -75,7 +76,7 @@ def edited(found: HostProgram, pattern: str, text: str) -> HostProgram:
     return replace(found, kernels=(*others, replace(last, source=source)))
 
 
-@pytest.mark.parametrize(("name", "sizes"), list(zip(SCHEDULES, SIZES, strict=True)))
+@pytest.mark.parametrize(("name", "sizes"), every_other(zip(SCHEDULES, SIZES, strict=True)))
 def test_a_product_waits_behind_its_first_tiles(name: str, sizes: tuple[int, int, int]) -> None:
     found = made(name, sizes)
     front, last = found.kernels
@@ -136,7 +137,7 @@ def test_what_a_kernel_in_front_stores_is_waited_for_before_it_is_loaded() -> No
     assert last.source.index("await_previous_grid();") < last.source.index("registers_decrease")
 
 
-@pytest.mark.parametrize(("name", "sizes"), list(zip(SCHEDULES, SIZES, strict=True)))
+@pytest.mark.parametrize(("name", "sizes"), every_other(zip(SCHEDULES, SIZES, strict=True)))
 def test_registers_are_left_to_the_kernel_in_front(name: str, sizes: tuple[int, int, int]) -> None:
     """Four warps of 32, in each quarter of a multiprocessor one."""
     kernel = made(name, sizes).kernels[-1]

@@ -101,7 +101,7 @@ def would_capture(type_: Type, solution: Mapping[Key, Argument]) -> bool:
 def test_a_substitution_captures_nothing() -> None:
     fired: Counter[str] = Counter()
 
-    @settings(max_examples=max(300, 3 * settings().max_examples))
+    @settings(max_examples=3 * settings().max_examples)
     @given(TYPES, solutions())
     def check(type_: Type, solution: dict[Key, Argument]) -> None:
         found = substitute_type(type_, solution)

@@ -94,7 +94,7 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize("name", every_other(PARTS))
+@pytest.mark.parametrize("name", every_other(PARTS, step=3))
 def test_a_program_is_cut_where_a_value_must_be_complete(name: str) -> None:
     """At a size where it pays to compute operands before the product: by warpgroups, which copy in bulk."""
     sizes = {"m": 2048, "n": 4096, "k": 1024, "l": 1024}
@@ -109,7 +109,7 @@ def test_a_program_is_cut_where_a_value_must_be_complete(name: str) -> None:
     assert stored >= len(PARTS[name]) - 1
 
 
-@pytest.mark.parametrize("name", every_other(PARTS, 1))
+@pytest.mark.parametrize("name", every_other(PARTS, 1, 3))
 def test_every_program_is_right_at_every_size(name: str) -> None:
     """Ones, primes, tile and ragged; the derivation replays step by step on the whole program."""
     random = Random(name)

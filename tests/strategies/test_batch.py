@@ -22,7 +22,8 @@ from strategies.auto import auto
 from strategies.batches.banks import Order
 from strategies.batches.batch import batch
 from strategies.batches.fragments import stored_order
-from strategies.batches.sizes import BLOCKS, BULK, ELEMENTS, RESERVED, ROOM, THREADS, WARPS, Sizes
+from strategies.batches.plans import BLOCKS, BULK, ELEMENTS, THREADS, WARPS, plan_of
+from strategies.batches.sizes import RESERVED, ROOM, Sizes
 from strategies.search.batches import batched
 from strategies.search.choice import Search
 from strategies.search.hardware import for_target
@@ -44,7 +45,7 @@ def by(term: Expr) -> str:
         term = term.body
     sizes = Sizes.of(term)
     assert sizes is not None
-    return sizes.plan().by
+    return plan_of(sizes).by
 
 
 # --- who multiplies ---------------------------------------------------------------------------------------
@@ -150,7 +151,7 @@ def test_matrices_that_are_no_whole_fragments_come_to_padded_rows_and_fit() -> N
         term = products(1000, side, side, side)
         assert isinstance(term, Lambda) and isinstance(term.body, Lambda)
         sizes = Sizes.of(term.body.body)
-        assert sizes is not None and (sizes.plan().operands == ELEMENTS) == (blocks > 0), side
+        assert sizes is not None and (plan_of(sizes).operands == ELEMENTS) == (blocks > 0), side
         if side in (97, 98):
             low = succeeded(batch()(term)).term
             assert blocks * (generate(low, "f").launch.shared_bytes + RESERVED) <= ROOM
@@ -404,7 +405,7 @@ def test_plans_fit_and_divide() -> None:
     for _ in range(300):
         m, n, k = (random.randint(1, 128) for _ in range(3))
         sizes = Sizes(10**6, (2 * m * k, 2 * k * n), 4 * m * n, m, n, k, "f16")
-        plan = sizes.plan()
+        plan = plan_of(sizes)
         shared = plan.count * (sum(sizes.read) + sizes.written * plan.stored)
         assert shared <= ROOM
         assert 32 <= plan.threads <= 1024

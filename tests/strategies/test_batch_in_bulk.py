@@ -15,6 +15,7 @@ from rise.errors import StrategyError
 from rise.expr import Expr
 from strategies.batches.banks import Matrices, Order, Run
 from strategies.batches.batch import batch
+from strategies.batches.plans import in_bulk, suit_bulk, suit_padded
 from strategies.batches.sizes import Sizes
 from strategies.search.batches import batched
 from strategies.search.choice import Search
@@ -201,7 +202,7 @@ def test_padded_rows_are_for_large_matrices_whose_rows_are_no_chunks() -> None:
 
     def padded(m: int, n: int, k: int, result: int = 4, beside: tuple[int, ...] = ()) -> bool:
         rows, read = (2 * k, 2 * n), (2 * m * k, 2 * k * n, *beside)
-        return Sizes(1009, read, m * n * result, m, n, k, "f16", row_bytes=rows).suit_padded
+        return suit_padded(Sizes(1009, read, m * n * result, m, n, k, "f16", row_bytes=rows))
 
     for result, least in ((4, 105), (2, 113)):
         taken = [n for n in range(97, 129) if padded(n, n, n, result)]
@@ -213,7 +214,7 @@ def test_padded_rows_are_for_large_matrices_whose_rows_are_no_chunks() -> None:
 
 def test_each_warp_has_a_part_and_no_registers_are_short() -> None:
     for n in range(2, 129):
-        plan = sizes(n).in_bulk()
+        plan = in_bulk(sizes(n))
         assert plan.rows % 16 == 0 and plan.columns % 8 == 0
         assert plan.rows * plan.columns <= 64 * 64
         assert plan.threads // 32 == -(-n // plan.rows) * -(-n // plan.columns) <= 8
@@ -230,19 +231,19 @@ def test_auto_lets_the_copying_unit_bring_what_it_brings_faster() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "in_bulk"),
+    ("shape", "copied"),
     [
         ((32, 128, 107), True), ((22, 64, 71), True), ((96, 128, 91), False),
         ((112, 87, 128), True), ((48, 128, 32), False), ((112, 128, 96), False), ((96, 32, 64), True),
     ],
 )  # fmt: skip
 def test_crowded_rows_come_in_bulk_unless_they_are_read_again(
-    shape: tuple[int, int, int], in_bulk: bool
+    shape: tuple[int, int, int], copied: bool
 ) -> None:
     """Rows of 128 and 256 bytes start in the same bank, and are not swizzled if only one operand has them."""
     m, n, k = shape
     read, rows = (2 * m * k, 2 * k * n), (2 * k, 2 * n)
-    assert Sizes(2000, read, 4 * m * n, m, n, k, "f16", row_bytes=rows).suit_bulk == in_bulk
+    assert suit_bulk(Sizes(2000, read, 4 * m * n, m, n, k, "f16", row_bytes=rows)) == copied
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ PUT = {
     "parts of rows": f"{OF_EACH} |> map(map(split(2)))",
     "parts of rows, part by part": f"{OF_EACH} |> map(map(split(2))) |> map(transpose)",
 }
-SMALL, LARGE = {"b": 47, "m": 33, "n": 30, "k": 31}, {"b": 3, "m": 72, "n": 136, "k": 64}
+SMALL, LARGE = {"b": 47, "m": 17, "n": 10, "k": 9}, {"b": 3, "m": 72, "n": 136, "k": 64}
 
 
 def put(where: str, sizes: dict[str, int]) -> Expr:

@@ -22,6 +22,6 @@ def in_turn(*axes: Iterable[Any]) -> list[tuple[Any, ...]]:
     return [tuple(axis[(i + i // len(axis)) % len(axis)] for axis in values) for i in cases]
 
 
-def every_other(cases: Iterable[Any], start: int = 0) -> list[Any]:
-    """Every second case, from the one at `start` on. Nightly: all."""
-    return list(cases) if NIGHTLY else list(cases)[start::2]
+def every_other(cases: Iterable[Any], start: int = 0, step: int = 2) -> list[Any]:
+    """Every second case, or every so many, from the one at `start` on. Nightly: all."""
+    return list(cases) if NIGHTLY else list(cases)[start::step]

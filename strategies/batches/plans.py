@@ -1,0 +1,214 @@
+"""What a block takes of a batch: how many matrices, with how many threads, and who multiplies them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rise.types import SCALARS
+from strategies.batches.fragments import COLUMNS, ROWS
+from strategies.batches.sizes import ALIGNMENTS, LARGEST_SIDE, OPERANDS, RESERVED, ROOM, Sizes
+from strategies.memory_bound.blocks import WARP
+
+THREADS, WARPS, BLOCKS = "threads", "warps", "blocks"
+SHARED, DIRECT = "shared", "direct"
+RUNS, PADDED, ELEMENTS = "runs", "padded", "elements"
+BULK, BULK_PADDED = "bulk", "bulk_padded"
+TILE = 16 * 1024  # bytes of shared memory of a block: several blocks then have enough loads under way
+LARGEST = 48 * 1024  # of a block that also keeps its results there
+RESIDENT = 2048  # threads of a multiprocessor
+IN_FLIGHT = 64 * 1024  # bytes that hide the latency of memory, twice: not all blocks are loading
+LEAST, MOST = 128, 256  # threads of a block
+ONE_WARP = 32 * 32  # elements of a matrix that one warp computes at most
+UNROLLED = 32 * 32  # multiplications of a row, whose loops are all unrolled
+ODD_FROM = 33  # rows, from which on threads bring matrices of odd sizes to padded rows
+PARTIAL_FROM = 73  # rows, from which on they bring others there that are no whole fragments
+NARROW_FROM = 49  # the same where of the last fragment of a sum at most a quarter is not zeros
+TALL = (3 * ROWS, 2 * ROWS)  # rows of a matrix in a run that a warp computes
+ALL_BANKS = 128  # bytes of shared memory, after which the next are in the same banks
+MOST_SUMS = 64 * 64  # elements of a matrix that are in the registers of a warp
+LEAST_ODD, LEAST_BULK = 4 * 1024, 6 * 1024  # bytes of a product that the copying unit brings and takes
+LEAST_PADDED = {4: 105, 2: 113}  # rows and columns, by the bytes of results
+
+
+@dataclass(frozen=True)
+class Plan:
+    """by: who multiplies a matrix: threads, a warp, or all warps of a block.
+
+    stored: whether results go through shared memory
+    rows: of a matrix, for each of all warps
+    operands: where fragments are read from: runs as they came, by threads or the copying unit, or rows with
+              zeros up to whole fragments, from runs or, element by element, from memory
+    vector: elements that a thread brings at once; 0: as many as divide runs, or rows that are padded
+    columns: of a matrix, for each of all warps; 0: all
+    """
+
+    by: str
+    count: int
+    threads: int
+    stored: bool = True
+    rows: int = ROWS
+    operands: str = RUNS
+    vector: int = 0
+    columns: int = 0
+
+
+def plan_of(sizes: Sizes, part: int = 0, wide: int = 0) -> Plan:
+    """Threads multiply tiny matrices, and those whose elements tensor cores do not take.
+
+    part: of a matrix, the rows for each of all warps; 0: those of a fragment
+    wide: the columns for each; 0: all
+    """
+    if not sizes.by_fragments:
+        return by_threads(sizes)
+    rows, columns = -(-sizes.rows // ROWS) * ROWS, -(-sizes.columns // COLUMNS) * COLUMNS
+    fits = sizes.whole(ALIGNMENTS[-1]) * sizes.bytes <= 2 * TILE
+    return by_warps(sizes) if rows * columns <= ONE_WARP and fits else by_blocks(sizes, part, wide)
+
+
+def parts(sizes: Sizes, rows: int, columns: int) -> int:
+    """How many tiles of so many rows and columns a matrix has; columns: 0 for all"""
+    return -(-sizes.rows // rows) * (-(-sizes.columns // columns) if columns else 1)
+
+
+# --- by the copying unit ----------------------------------------------------------------------------------
+
+
+def suit_bulk(sizes: Sizes) -> bool:
+    """Whether the copying unit is faster than threads: measured.
+
+    It cannot pad rows, so rows as long as all banks start in the same bank, unless they are swizzled.
+    """
+    large = sizes.bytes >= (LEAST_ODD if sizes.is_odd else LEAST_BULK)
+    return sizes.by_fragments and large and not (_crowded(sizes) and _read_again(sizes))
+
+
+def suit_padded(sizes: Sizes) -> bool:
+    """Whether fragments are faster from padded rows, in spite of the copy: measured.
+
+    Each tile of rows reads the second operand again. Of whole chunks, `ldmatrix` reads runs as they are.
+    Two blocks have to fit, even if one operand's padded rows lie behind all that is read.
+    """
+    width = sizes.written // (sizes.rows * sizes.columns)
+    large = min(sizes.rows, sizes.columns) >= LEAST_PADDED.get(width, LARGEST_SIDE)
+    room = sum(sizes.read) + max(sizes.padded) + RESERVED <= ROOM // 2
+    return large and room and not sizes.are_chunks
+
+
+def _crowded(sizes: Sizes) -> set[int]:
+    """The bytes of rows that all start in the same bank."""
+    return set() if sizes.pattern else {row for row in sizes.row_bytes if row % ALL_BANKS == 0}
+
+
+def _read_again(sizes: Sizes) -> bool:
+    """Whether each tile of rows reads the crowded operand again, as it does the second operand.
+
+    Of whole chunks, one instruction would load eight rows from the same banks.
+    """
+    if len(sizes.row_bytes) != OPERANDS or sizes.are_chunks:
+        return True
+    width = SCALARS[sizes.operand].bytes
+    first = _crowded(sizes) == {sizes.depth * width} and sizes.columns * width in sizes.row_bytes
+    return not first and sizes.rows > TALL[0]
+
+
+def in_bulk(sizes: Sizes, rows: int = 0, columns: int = 0) -> Plan:
+    """One matrix for each block, a tile of so many rows and columns for each warp; 0: chosen (measured).
+
+    A tile has all columns, and the number of rows that pads the matrix least. A matrix that would be one
+    tile is halved, and so are tiles of swizzled rows.
+    """
+    wide = -(-sizes.columns // COLUMNS) * COLUMNS
+    half = -(-wide // (2 * COLUMNS)) * COLUMNS
+    fit = [part for part in TALL if part * (half if sizes.pattern else wide) <= MOST_SUMS] or TALL[-1:]
+    rows = rows or min(fit, key=lambda part: (-(-sizes.rows // part) * part, -part))
+    halved = sizes.pattern or (rows >= sizes.rows and rows * wide > ONE_WARP)
+    columns = columns or (half if halved else wide)
+    return Plan(BLOCKS, 1, WARP * parts(sizes, rows, columns), True, rows, BULK, 0, columns)
+
+
+def in_bulk_padded(sizes: Sizes, rows: int = 0, columns: int = 0) -> Plan:
+    """The same for padded rows, to which all threads copy runs: small tiles leave room for many warps."""
+    wide = -(-sizes.columns // ROWS) * ROWS
+    tall = rows or (ROWS if wide < LARGEST_SIDE else 2 * ROWS)
+    columns = columns or (wide if tall == ROWS else wide // 2)
+    return Plan(BLOCKS, 1, WARP * parts(sizes, tall, columns), True, tall, BULK_PADDED, 0, columns)
+
+
+# --- by threads: a row each -------------------------------------------------------------------------------
+
+
+def by_threads(sizes: Sizes) -> Plan:
+    """As few threads as possible have no row in the last turn, and IN_FLIGHT bytes are under way."""
+    pairs = [(count, threads) for count in sizes.counts(TILE) for threads in _threads(count * sizes.rows)]
+
+    def cost(pair: tuple[int, int]) -> float:
+        return round(idle(sizes, *pair) * max(1, IN_FLIGHT / loading(sizes, *pair)), 2)
+
+    return Plan(THREADS, *min(pairs, key=cost))
+
+
+def idle(sizes: Sizes, count: int, threads: int) -> float:
+    """Turns of all threads over those that the rows need."""
+    rows = count * sizes.rows
+    return -(-rows // threads) * threads / rows
+
+
+def loading(sizes: Sizes, count: int, threads: int) -> int:
+    """The bytes that the blocks of a multiprocessor load."""
+    blocks = min(ROOM // (count * sizes.bytes + RESERVED), RESIDENT // threads)
+    return max(1, blocks) * count * sum(sizes.read)
+
+
+def _threads(rows: int) -> range:
+    whole = -(-rows // WARP) * WARP
+    return range(min(LEAST, whole), min(MOST, whole) + 1, WARP)
+
+
+# --- by tensor cores --------------------------------------------------------------------------------------
+
+
+def by_warps(sizes: Sizes) -> Plan:
+    """About TILE bytes of matrices, and a number of warps that divides them."""
+    pairs = (
+        (count, warps) for count in sizes.counts(TILE) for warps in (4, 5, 3, 2, 1) if count % warps == 0
+    )
+    count, warps = max(pairs, key=lambda pair: (min(pair[1], 4), pair[0]))
+    return Plan(WARPS, count, WARP * warps)
+
+
+def by_blocks(sizes: Sizes, part: int, wide: int) -> Plan:
+    """As few matrices as are whole vectors, which take the room of several blocks of a multiprocessor."""
+    if sizes.rows >= _elements_from(sizes):
+        return by_elements(sizes, part, wide)
+    counts = [sizes.whole(alignment) for alignment in ALIGNMENTS]
+    limits = [(2 * TILE, True), (LARGEST, True), (ROOM // 3, True), (ROOM // 2, True), (ROOM, False)]
+    choices = [
+        (count, stored)
+        for limit, stored in limits
+        for count in counts
+        if sizes.shared(count, stored) + RESERVED <= limit
+    ]
+    count, stored = choices[0] if choices else (1, False)
+    part = part or ROWS
+    threads = WARP * parts(sizes, part, wide)
+    return Plan(BLOCKS, min(count, sizes.batch), threads, stored, part, columns=wide)
+
+
+def _elements_from(sizes: Sizes) -> int:
+    """How many rows matrices have at least that threads bring to padded rows: measured.
+
+    Where fragments are whole there is nothing to pad.
+    """
+    if sizes.is_odd:
+        return ODD_FROM
+    if all(size % ROWS == 0 for size in (sizes.rows, sizes.depth)) and sizes.columns % COLUMNS == 0:
+        return LARGEST_SIDE + 1
+    return NARROW_FROM if 0 < sizes.depth % ROWS <= ROWS // 4 else PARTIAL_FROM
+
+
+def by_elements(sizes: Sizes, part: int, wide: int) -> Plan:
+    """One matrix, in padded rows. Results leave as one run if there is room: measured."""
+    part = part or (2 * ROWS if sizes.rows > 3 * ROWS else ROWS)
+    stored = max(sum(sizes.padded), sizes.written) + RESERVED <= ROOM
+    alone = sizes.is_odd and part > ROWS
+    return Plan(BLOCKS, 1, WARP * parts(sizes, part, wide), stored, part, ELEMENTS, int(alone), wide)
