@@ -14,6 +14,7 @@ from codegen.execute import execute
 from tests.attack import through_auto
 from tests.attack.attention import SMALL, TARGETS, Attention, outcome
 from tests.attack.outcome import Verdict
+from tests.support.nightly import every_other
 
 SEED = 20261125
 
@@ -24,10 +25,10 @@ def drawn() -> Iterator[Attention]:
 
 
 def test_programs_of_attention_compute_what_they_mean() -> None:
-    """One for each target, with different results."""
+    """One for each target, with different results; in CI for one of them."""
     trials = {trial.drawn[2]: trial for trial in islice(drawn(), 6)}
     assert set(trials) == set(TARGETS)
-    for trial in trials.values():
+    for trial in every_other(trials.values(), step=3):
         found = outcome(trial)
         assert found.verdict is Verdict.RIGHT, f"{found}\n{trial}"
 

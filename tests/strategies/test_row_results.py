@@ -90,8 +90,7 @@ def with_sums(by: str) -> tuple[Expr, Expr]:
     return term, succeeded(one_pass(**BY[by])(term)).term
 
 
-@pytest.mark.parametrize("by", ["warpgroups", "warps"])
-@pytest.mark.parametrize("scale", [1e4, -1e4, 1e-4])
+@pytest.mark.parametrize(("scale", "by"), in_turn([1e4, -1e4, 1e-4], ["warpgroups", "warps"]))
 def test_large_scores_overflow_in_neither_result(scale: float, by: str) -> None:
     term, low = with_sums(by)
     given = [np.float32(scale), *list(random_inputs(inputs_of(term), 5, exact=False))[1:]]
