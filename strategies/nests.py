@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
+from rewrites.algorithmic import MAP_IDENTITY
 from rewrites.maps import LET_OF_SPLIT, LET_SPLIT, MAP_LAST_FISSION
 from rewrites.movement import JOIN_OF_SPLIT
 from rewrites.nests import NEST_AS_LIST
@@ -106,7 +107,7 @@ def _elements_as_rows(term: Expr) -> Result:
 
 
 # reductions of all elements, and maps of them, whatever rows they are in
-OF_ALL_ELEMENTS = (REDUCE_FLAT_MAP, JOIN_OF_SPLIT, MAP_SPLIT, LET_SPLIT, LET_OF_SPLIT)
+OF_ALL_ELEMENTS = (REDUCE_FLAT_MAP, MAP_IDENTITY, JOIN_OF_SPLIT, MAP_SPLIT, LET_SPLIT, LET_OF_SPLIT)
 # what is computed of the elements of each matrix, as of rows
 #   A |> map(a => e(a |> map(sum) |> sum))  →  A |> map(join) |> map(r => e(r |> sum))
 elements_as_rows = FunctionStrategy("elements_as_rows", _elements_as_rows)

@@ -144,6 +144,11 @@ OF_ALL = {
         " |> reduce(+, 0)) |> reduce(+, 0)) in A |> map(map(x => x / s)))",
         ["rows"],
     ),
+    "less their greatest element": (
+        "X: 5.17.48.f32) = X |> map(A => let s = A |> map(row => row |> reduce(max, -1000))"
+        " |> reduce(max, -1000) in A |> map(map(x => x - s)))",
+        ["rows"],
+    ),
     "images, centred and scaled": (
         "X: 3.2.17.19.f32) = X |> map(map(a => "
         + NORM.format("a", "join", "map(map(x => x - m))", "map(map(x => x * rsqrt(v + 0.001)))")
