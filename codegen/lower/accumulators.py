@@ -28,20 +28,34 @@ def _elementwise(command: i.Command, name: str) -> None:
     """No command reads what an earlier command of the step replaced, or what its loop replaces elsewhere."""
     written: set[tuple[Nat, ...]] = set()
     for part in _parts(command):
-        writes = [
-            t for c in i.commands(part) if isinstance(t := i.target_of(c), i.Access) and t.buffer == name
-        ]
-        places = written | {t.indices for t in writes}
+        writes = {place for c in i.commands(part) if (place := _place(c, name)) is not None}
+        places = written | writes
+        replaced: set[tuple[Nat, ...]] = set()
         for inner in i.commands(part):
+            target = _place(inner, name)
             for indices in _reads(inner, name):
                 if written or (writes and any(indices != place for place in places)):
-                    raise TranslationError(
-                        "R0720",
-                        f"the step of a reduction reads an element of `{shown(name)}` that it does not write",
-                        _origin(part, name),
-                        "store the new value elsewhere before it replaces the accumulator",
-                    )
-        written |= {t.indices for t in writes}
+                    raise _refused(part, name, "that it does not write")
+                # an update of what was just written goes on with it; anything else wants the old value
+                if target is None and indices in replaced:
+                    raise _refused(part, name, "that it has replaced")
+            replaced |= set() if target is None else {target}
+        written |= writes
+
+
+def _refused(part: i.Command, name: str, which: str) -> TranslationError:
+    return TranslationError(
+        "R0720",
+        f"the step of a reduction reads an element of `{shown(name)}` {which}",
+        _origin(part, name),
+        "store the new value elsewhere before it replaces the accumulator",
+    )
+
+
+def _place(command: i.Command, name: str) -> tuple[Nat, ...] | None:
+    """The indices at which a command writes a buffer."""
+    target = i.target_of(command)
+    return target.indices if isinstance(target, i.Access) and target.buffer == name else None
 
 
 def _parts(command: i.Command) -> tuple[i.Command, ...]:

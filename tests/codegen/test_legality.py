@@ -5,14 +5,18 @@ from __future__ import annotations
 import pytest
 
 from codegen.execute import execute
+from codegen.ir import imperative as i
+from codegen.lower.accumulators import check_update
 from codegen.pipeline import generate
 from rise.check.program import check_text
 from rise.check.specialise import size_names, specialise
 from rise.errors import TranslationError
 from rise.expr import Expr, inline
 from rise.interpret import call, random_inputs
+from rise.nat import nat, variable
 from rise.normal import data_flow
 from rise.source import place
+from rise.types import F32
 
 SUM = "reduceSeq(Local)(fun((s, t) => s + t), 0)"
 COPY = "mapThreads(fun(x => x))"
@@ -277,6 +281,16 @@ def test_refused(case: str) -> None:
         assert code in OF_THE_KERNEL
 
 
+def test_what_a_loop_of_a_step_has_replaced_is_not_read() -> None:
+    """for i < 8. { a[i] := b[i] ; b[i] := a[i] } would give both the old value of b."""
+    a, b = (i.Access(name, (variable("i"),), F32) for name in "ab")
+    exchanged = i.For("i", nat(8), i.sequence(i.Assign(a, b), i.Assign(b, a)))
+    with pytest.raises(TranslationError, match="reads an element of `a` that it has replaced"):
+        check_update(exchanged)
+    twice = i.Assign(a, i.Operator("add", (a, b), F32))
+    check_update(i.For("i", nat(8), i.sequence(twice, twice)))
+
+
 LEGAL = {
     "blocks, warps, lanes": "fun((xs: 2.2.32.f32) => xs |> mapBlock(mapWarp(mapLane(fun(x => x)))))",
     "a reduction in each thread": (
@@ -300,6 +314,16 @@ LEGAL = {
     "the accumulator read where it is written": (
         "fun((xs: 4.8.f32) => xs |> reduceSeq(Local)(fun((acc, r) => zip(acc)(r)"
         " |> mapSeq(fun((a, x) => a + x * a))), generate(fun(i => 1))) |> mapSeq(fun(x => x)))"
+    ),
+    "pairs in the accumulator, exchanged": (
+        "fun((xs: 4.8.f32) => xs |> reduceSeq(Local)(fun((acc, r) => zip(acc)(r)"
+        " |> mapSeq(fun(((a, b), x) => (b + x, a)))), generate(fun(i => (0, 1))))"
+        " |> mapSeq(fun((a, b) => a - b)))"
+    ),
+    "pairs in rows of the accumulator, exchanged": (
+        "fun((xs: 4.2.8.f32) => xs |> reduceSeq(Local)(fun((acc, r) => zip(acc)(r) |> mapSeq(fun((row, ys) =>"
+        " zip(row)(ys) |> mapSeq(fun(((a, (b, c)), x) => (c, (a, b + x))))))), generate(fun(i =>"
+        " generate(fun(j => (0, (1, 2))))))) |> mapSeq(mapSeq(fun((a, (b, c)) => a - b * c))))"
     ),
 }
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from codegen.ir import imperative as i
 from codegen.ir.buffers import inner_element
-from codegen.ir.data import data
+from codegen.ir.data import data, element_type
 from codegen.ir.imperative import Level
 from codegen.ir.launch import GRIDS, number
 from codegen.lower.accumulators import check_update
@@ -89,8 +89,9 @@ def loop(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
 
     def body(element: Element) -> i.Command:
         index = translator.name("i")
+        place = accept_at(target, index)
         written = element(
-            index, lambda x: _applied(translator, call, function, (x,), accept_at(target, index))
+            index, lambda x: _replaced(translator, call, function, (x,), place, element_type(call.type))
         )
         return i.For(
             index,
@@ -103,6 +104,14 @@ def loop(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
         )
 
     return elements(translator, xs, call.environment, body)
+
+
+def _each(
+    translator: Translator, call: Call, function: Expr, place: i.Acceptor
+) -> Callable[[i.Expression], i.Command]:
+    """λx. acc(f x)(A) for an element of a map."""
+    type_ = element_type(call.type)
+    return lambda x: _replaced(translator, call, function, (x,), place, type_)
 
 
 def _applied(
@@ -138,7 +147,9 @@ def parallel(translator: Translator, call: Call, target: i.Acceptor) -> i.Comman
         conditions: list[Condition] = []
         if level in GRIDS:
             place, conditions = only_defined(place, call.type, index, call.nat("n"))
-        written = element(index, lambda x: _applied(translator, call, function, (x,), place))
+        written = element(
+            index, lambda x: _replaced(translator, call, function, (x,), place, element_type(call.type))
+        )
         if level is Level.WARPGROUP:
             for necessary in some_defined(place, call.type, index, call.nat("n")):
                 written = _where(translator, call, necessary, written)
@@ -283,19 +294,31 @@ def step_of(
     arguments: tuple[i.Expression, ...],
     target: i.Acceptor,
 ) -> i.Command:
-    """The new value replaces the old one. No member of a pair is replaced before it is read for another."""
+    """The new value replaces the old one."""
+    return _replaced(translator, call, function, arguments, target, call.type)
+
+
+def _replaced(
+    translator: Translator,
+    call: Call,
+    function: Expr,
+    arguments: tuple[i.Expression, ...],
+    target: i.Acceptor,
+    type_: Data,
+) -> i.Command:
+    """acc(f x …)(A). A may be where x is: no member of a pair is replaced before it is read for another."""
 
     def written_to(place: i.Acceptor) -> i.Command:
         return _applied(translator, call, function, arguments, place)
 
-    if not isinstance(call.type, Pair) or contains_array(call.type):
+    if not isinstance(type_, Pair) or contains_array(type_):
         return written_to(target)
     if not _reads_what_it_replaced(_tried(translator, lambda: written_to(target))):
         return written_to(target)
-    name = translator.name("next", call.type)
-    written = written_to(i.AcceptVariable(name, call.type))
-    replaced = translator.assign(target, i.Variable(name, call.type), call.origin)
-    return i.New(Space.LOCAL, name, call.type, i.sequence(written, replaced), call.origin)
+    name = translator.name("next", type_)
+    written = written_to(i.AcceptVariable(name, type_))
+    replaced = translator.assign(target, i.Variable(name, type_), call.origin)
+    return i.New(Space.LOCAL, name, type_, i.sequence(written, replaced), call.origin)
 
 
 @accepting("scanSeq")
