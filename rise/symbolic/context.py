@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -60,6 +61,24 @@ class Context:
         return bool(self._check() == self.world.z3.unsat)
 
     def _check(self, *more: Condition) -> Any:
+        """Where z3 gives up, each case of a choice between numbers is a question of its own."""
+        z3 = self.world.z3
+        answer = self._asked(*more)
+        condition = chosen_by(z3, more) if answer == z3.unknown else None
+        if condition is None:
+            return answer
+        refuted = all(
+            self._check(*(self._where(part, condition, truth) for part in more), given) == z3.unsat
+            for given, truth in ((condition, True), (z3.Not(condition), False))
+        )
+        return z3.unsat if refuted else answer
+
+    def _where(self, part: Condition, condition: Condition, truth: bool) -> Condition:
+        """A part of a question without the choices that a condition makes."""
+        z3 = self.world.z3
+        return z3.simplify(z3.substitute(part, (condition, z3.BoolVal(truth, ctx=self.world.terms))))
+
+    def _asked(self, *more: Condition) -> Any:
         z3 = self.world.z3
         solver = z3.Solver(ctx=self.world.terms)
         solver.set("rlimit", EFFORT)
@@ -82,6 +101,15 @@ class Context:
         if condition is TRUE or condition is FALSE:
             return condition is TRUE
         return next((truth for element, truth in self.choices if element is condition), None)
+
+
+def chosen_by(z3: Any, terms: Sequence[Condition]) -> Any:
+    """The condition of a choice between numbers in these terms; None where there is none."""
+    for term in filter(z3.is_app, terms):
+        found = term.arg(0) if z3.is_app_of(term, z3.Z3_OP_ITE) else chosen_by(z3, term.children())
+        if found is not None:
+            return found
+    return None
 
 
 def relevant(world: Unknowns, facts: list[Condition], goal: list[Condition]) -> list[Condition]:
