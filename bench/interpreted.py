@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bench import evaluations, fused, nested, operations
+from bench import columns, evaluations, fused, nested, operations
 from bench.data import Pattern
 from bench.derive import program
 from bench.operations import Expected, Inputs, Mesh, Operation
@@ -37,7 +37,10 @@ def operation_of(case: Case) -> Operation:
 
 def operation(name: str) -> Operation:
     """UsageError R0861 where there is none of that name."""
-    known = {**operations.OPERATIONS, **fused.OPERATIONS, **nested.OPERATIONS, **evaluations.OPERATIONS}
+    rooms = (operations, fused, nested, columns, evaluations)
+    known: dict[str, Operation] = {}
+    for room in rooms:
+        known.update(room.OPERATIONS)
     if name not in known:
         listed = ", ".join(f"`{n}`" for n in known)
         hint = suggestion(name, known) or f"there are {listed}"

@@ -7,7 +7,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-from bench import evaluations, fused, nested
+from bench import columns, evaluations, fused, nested
 from bench.work import Operands, Work
 from rise.errors import LaunchError
 
@@ -51,6 +51,7 @@ def functions(torch: Any, compiled: bool = False) -> Mapping[str, Function]:
         "softmax": lambda x: torch.softmax(x, 1),
         **fused.functions(torch),
         **nested.functions(torch),
+        **columns.functions(torch),
         **evaluations.functions(torch),
     }
 

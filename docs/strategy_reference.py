@@ -393,6 +393,7 @@ EXAMPLES = {
     "default": ("default()", SUMS),
     "tensor_core": ("tensor_core(block=(64, 64, 32), warp=(32, 32), stages=0, epilogue='direct')", GEMM),
     "elementwise": ("elementwise()", VECTOR),
+    "columns": ("columns()", "fun(xss: 1024.64.f32 => xss |> transpose |> map(reduce(+, 0)))"),
     "reduction": ("reduction(threads=32)", "fun(xss: 64.1024.f32 => xss |> map(reduce(+, 0)))"),
     "one_pass": ("one_pass(rows=64, columns=32)", CHAIN),
     "in_parts": ("in_inputs(in_parts(2, multiple=16, s=id_))", CHAIN),

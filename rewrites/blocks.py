@@ -84,6 +84,18 @@ REDUCE_LOADED_VECTORS = rule(
     exact=False,
     meaning="u loads of vectors are in flight before the first of their elements is used.",
 )
+REDUCE_COLUMNS = rule(
+    "reduce of columns, loaded as vectors",
+    "xs |> map(fun(c => h(c) |> reduce(op, z)))",
+    "xs |> map(h) |> transpose |> split(u) |> reduceSeq(Local)(fun(accs, rows =>"
+    " rows |> mapSeqUnroll(fun(row => row |> asVector(v) |> mapSeqUnroll(fun(x => x)) |> asScalar))"
+    " |> toMem(Local) |> reduceSeqUnroll(Local)("
+    "fun(as, row => zip(as)(row) |> mapSeqUnroll(fun((a, x) => op(a, x)))), accs)),"
+    " generate(fun(i => z))) |> mapSeqUnroll(fun(x => x))",
+    sizes=("u", "v"),
+    exact=False,
+    meaning="Columns by one thread, which loads u vectors of their elements before it uses the first.",
+)
 REDUCE_AS_ROW = rule(
     "reduce, as a row",
     "xs |> reduce(op, z)",

@@ -159,8 +159,8 @@ HINTS: Mapping[str, Hint] = {
     **dict.fromkeys(
         (
             "blockReduce", "reduceTree", "reduceTree, strided", "J >> reduce", "*reduce >> reduce",
-            "*(f >> reduce) >> reduce", "concat >> reduce", "reduce, backwards", "reorder >> reduce",
-            "roundUp reduce", "scan in blocks",
+            "*(f >> reduce) >> reduce", "reduce of arrays, by elements", "concat >> reduce",
+            "reduce, backwards", "reorder >> reduce", "roundUp reduce", "scan in blocks",
             "separateSumHV", "separateSumVH", "reduce → threads", "reduce → lanes",
             "reduceTree, strided vectors", "reduce, loaded", "reduce, loaded as vectors", "reduce, as a row",
         ),

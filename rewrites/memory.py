@@ -108,6 +108,13 @@ VIEWS_OF_STORED = tuple(
     )
     for made in _view_of_stored(name, view)
 )
+STORED_BY_COLUMNS = rule(
+    "toMem, by columns",
+    "xss |> toMem(a, l)",
+    "xss |> transpose |> toMem(a, l) |> transpose",
+    layouts=("l",),
+    meaning="A matrix is stored column by column, and read as it was.",
+)
 
 # --- how shared memory is filled ------------------------------------------------------------------------
 

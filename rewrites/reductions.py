@@ -137,6 +137,12 @@ LIFT_REDUCTION = rule(
     " |> reduce(fun(acc, ys => zip(acc)(ys) |> map(fun((a, y) => op(a, y)))), generate(fun(i => z)))",
     meaning="A map of reductions is a reduction of arrays.",
 )
+ARRAYS_BY_ELEMENTS = rule(
+    "reduce of arrays, by elements",
+    "xs |> reduce(fun((acc, ys) => zip(acc)(ys) |> map(fun((a, y) => op(a, y)))), generate(fun(i => z)))",
+    "xs |> transpose |> map(fun(ys => ys |> reduce(op, z)))",
+    meaning="A reduction of arrays is one for each of their elements.",
+)
 
 
 @computed(

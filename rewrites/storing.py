@@ -168,6 +168,11 @@ EACH_STORED = _each_stored(
     "fun((xss: 3.4.i32, ys: 3.i32) => zip(xss)(ys) |> map(fun((xs, y) => xs |> map(fun(x => x + y))"
     " |> toMem(Global) |> reduce(+, y))))",
 )
+EACH_IN_SHARED = _each_stored(
+    Space.SHARED,
+    "fun((xss: 3.4.i32, ys: 3.i32) => zip(xss)(ys) |> map(fun((xs, y) => (xs |> map(fun(x => x * y))"
+    " |> toMem(Shared) |> reduce(+, 0)) - y)))",
+)
 EACH_IN_LOCAL = _each_stored(
     Space.LOCAL,
     "fun((xss: 3.4.i32, ys: 3.4.i32) => zip(xss)(ys) |> map(fun((xs, r) => r |> map(fun(y =>"

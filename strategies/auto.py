@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from rewrites.reductions import ARRAYS_BY_ELEMENTS
 from rewrites.result import Failure, Result, Success
 from rewrites.storing import GLOBAL_FIRST
 from rewrites.unused import DROP_UNUSED
@@ -32,7 +33,7 @@ from strategies.core import (
     seq,
     try_,
 )
-from strategies.cuts import part_stored, rows_stored, terms_stored, value_stored
+from strategies.cuts import columns_reduced, part_stored, rows_stored, terms_stored, value_stored
 from strategies.default import default, lowered_by, most_levels
 from strategies.evaluation import bound as named_value
 from strategies.evaluation import bytes_of, has_array, has_levels, is_expression
@@ -230,7 +231,8 @@ class _Kernels:
         parts = choice(self._rows_as_list, self._rows_reduced, *cuts, self._one)
         whole = choice(self._one_pass, self._rows_of_arrays)
         after = seq(inlined, views_outward) if is_array_of_sums(term) else id_
-        return seq(normalize(DROP_UNUSED), try_(after), choice(whole, seq(inlined, parts)))(term)
+        simpler = normalize(choice(DROP_UNUSED, ARRAYS_BY_ELEMENTS))
+        return seq(simpler, try_(after), choice(whole, seq(inlined, parts)))(term)
 
     def _one_pass(self, term: Expr) -> Result:
         closed, bound = closed_over(term, self.inputs)
@@ -386,7 +388,7 @@ class _Kernels:
             return self._of_closed(before[1], bound)
         found = self._fitted(closed)
         if isinstance(found, str):
-            cuts = map(self._parts, (terms_stored, part_stored))
+            cuts = map(self._parts, (terms_stored, columns_reduced, part_stored))
             others = choice(*map(self._in_form, FORMS), *cuts)
             return choice(others, lambda part: self._default(part, found))(term)
         chosen, result = found

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from rewrites.joint import AS_ONE
 from rewrites.maps import LET_IN_LET, MAP_LET
 from rewrites.memory import IN_GLOBAL
 from rewrites.result import Failure, Result, Success
-from rewrites.storing import APPLIED_AS_LET, GLOBAL_FIRST, STORED_BEFORE_MAP
+from rewrites.storing import APPLIED_AS_LET, EACH_STORED, GLOBAL_FIRST, STORED_BEFORE_MAP
 from rewrites.unused import DROP_UNUSED
 from rise.expr import Expr, call, closed_parts
 from rise.types import Array
-from strategies.core import FunctionStrategy, Strategy, choice, normalize, seq, try_
+from strategies.core import FunctionStrategy, Strategy, choice, normalize, repeat, seq, try_
 from strategies.evaluation import bound as named_value
 from strategies.evaluation import is_expression
+from strategies.loops.nests import nearest
 from strategies.matmul.kernels import has_product
 from strategies.matmul.products import at_parts, rank
 from strategies.matmul.separate import is_one_kernel, is_view_of_data, stored, stored_of_each
-from strategies.memory_bound.family import fitting
+from strategies.memory_bound.family import fitting, is_over_columns
+from strategies.memory_bound.rows import at_reductions
 from strategies.operands import in_function, nth_operand, operand
 from strategies.places import mapped
 from strategies.result_views import without_views
@@ -52,6 +55,16 @@ def first_of_each(s: Strategy) -> Strategy:
 terms_stored = first_of_each(
     at_parts(_reduces_loops, "terms_stored", "no reduction of what takes loops", operand(IN_GLOBAL))
 )
+
+
+def _columns_reduced(term: Expr) -> Result:
+    """The reductions of columns, where each element of a column is computed of them."""
+    if not is_over_columns(term) or rank(term) < 2:
+        return Failure("columns_reduced", term, "no elements of columns are computed of reductions")
+    return seq(try_(AS_ONE), mapped(at_reductions(IN_GLOBAL)), repeat(EACH_STORED))(term)
+
+
+columns_reduced = first_of_each(nearest(FunctionStrategy("columns_reduced", _columns_reduced)))
 
 
 def _part_stored(term: Expr) -> Result:

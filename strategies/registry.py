@@ -33,6 +33,7 @@ MODULES: Mapping[str, str] = {
     "batch": "strategies.batches.batch",
     "elementwise": "strategies.memory_bound.elementwise",
     "reduction": "strategies.memory_bound.reduction",
+    "columns": "strategies.memory_bound.columns",
     "rows": "strategies.memory_bound.rows",
     "transposition": "strategies.memory_bound.transposition",
     "stencil": "strategies.memory_bound.stencil",

@@ -25,19 +25,34 @@ THREADS = (i.Level.LANE, i.Level.WARPGROUP_THREAD, i.Level.THREAD)
 
 
 def interior(function: i.Function) -> i.Function:
-    """The pass, for kernels with fragments."""
-    if not any(
+    """The pass: for tiles of fragments, and for turns of loops that load ahead where there are none."""
+    fragments = any(
         isinstance(c, i.New) and isinstance(shape(c.type)[1], Fragment) for c in i.commands(function.body)
-    ):
-        return function
-    return replace(function, body=_command(function.body, Facts(), names_of(function)))
+    )
+    return replace(function, body=_command(function.body, Facts(), names_of(function), fragments))
 
 
-def _command(command: i.Command, facts: Facts, names: Names) -> i.Command:
-    if _of_elements(command) and _of_threads(command):
-        return _in_two_versions(command, facts, names)
+def _command(command: i.Command, facts: Facts, names: Names, fragments: bool) -> i.Command:
     below = inside(command, facts)
-    return i.with_inner(command, tuple(_command(part, below, names) for part in i.inner(command)))
+    match command:
+        case _ if fragments and _of_elements(command) and _of_threads(command):
+            return _in_two_versions(command, facts, names)
+        case i.For(role=i.Role.REDUCTION, unroll=False, body=turn) if not fragments and _loads_ahead(turn):
+            return replace(command, body=_in_two_versions(turn, below, names))
+    parts = (_command(part, below, names, fragments) for part in i.inner(command))
+    return i.with_inner(command, tuple(parts))
+
+
+def _loads_ahead(turn: i.Command) -> bool:
+    """Whether a thread loads several elements in a turn of a loop before it does anything with them."""
+    loads = turn
+    while isinstance(loads, i.New):
+        loads = loads.body
+    match turn, loads:
+        case i.New(), i.Sequence((i.For(unroll=True, role=i.Role.MAP), *_)):
+            return _of_elements(turn)
+        case _:
+            return False
 
 
 def _of_elements(command: i.Command) -> bool:

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from rewrites.result import Result, Success
 from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, application, call, children, subterms
 from rise.types import Array, Index, Pair, Scalar, Type, shape
-from strategies.contiguity import Contiguity, contiguity_of
+from strategies.contiguity import Contiguity, Known, contiguity_of
 from strategies.core import FunctionStrategy, Strategy
 from strategies.evaluation import has_levels, is_expression
 from strategies.loops.nests import nearest
 from strategies.memory_bound.blocks import MATRIX, reduced_length
+from strategies.memory_bound.columns import columns, has_long_columns
 from strategies.memory_bound.elementwise import elementwise
 from strategies.memory_bound.reduction import reduction
 from strategies.memory_bound.rows import rows
@@ -78,10 +79,13 @@ def _of_rows(loop: Expr) -> Fitting | None:
         return None
     if _is_map_of(function.parameter, function.body):
         return _of_rows(function.body)
-    if not is_expression(array) or _columns_are_contiguous(array):
-        return None  # rows take loops to compute, or threads of a block would read what is far apart
+    if not is_expression(array):
+        return None  # rows take loops to compute
     if not _is_rowwise(function.body) or len(shape(function.body.type)[0]) > 1:
         return None
+    if is_over_columns(loop):
+        is_long = not _has_array(function.body.type) and has_long_columns(loop)
+        return Fitting(columns(), "each column is reduced by itself") if is_long else None
     if _reduces(function.body):
         return Fitting(reduction(), "each row is reduced to one number")
     return Fitting(rows(), "each row is computed by itself, with reductions of it")
@@ -130,6 +134,25 @@ def _columns_are_contiguous(term: Expr, arrays: int = 0) -> bool:
     """Of a matrix; or of each of the matrices in arrays, of so many dimensions."""
     known = contiguity_of(term, {})
     return isinstance(known, Contiguity) and known.dimensions == (*(False,) * arrays, True, False)
+
+
+def is_over_columns(loop: Expr) -> bool:
+    """Whether a map's rows are columns in memory: neighbours have neighbouring elements."""
+    applied = call(loop)
+    known = _parts(contiguity_of(applied[2][1], {})) if applied is not None and applied[0] == "map" else []
+    matrices = [each.dimensions for each in known if len(each.dimensions) == MATRIX]
+    return bool(matrices) and all(dimensions == (True, False) for dimensions in matrices)
+
+
+def _parts(known: Known) -> list[Contiguity]:
+    """What is known of each member of tuples."""
+    match known:
+        case Contiguity():
+            return [known]
+        case (first, second):
+            return _parts(first) + _parts(second)
+        case _:
+            return []
 
 
 def _loop_of(term: Expr) -> Expr | None:

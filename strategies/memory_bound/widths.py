@@ -25,6 +25,12 @@ def widest_of_rows(term: Expr) -> int:
     return widest(applied[2][0] if numbers and applied is not None and applied[0] == "map" else term)
 
 
+def narrowest_matrix(type_: Type) -> int:
+    """The bytes of an element in the narrowest of the matrices that an array of columns, or pairs, is of."""
+    rows = type_.element if isinstance(type_, Array) else type_
+    return min((width for width in _widths(rows, in_array=False)), default=1)
+
+
 def widest_vector(term: Expr) -> int:
     """How many of them a thread moves at once."""
     return max(1, WIDEST // widest(term))

@@ -18,6 +18,8 @@ MEMORY = ROOT / "benchmarks" / "tables" / "memory.rise"
 
 NESTED = ROOT / "benchmarks" / "tables" / "nested.rise"
 
+COLUMNS = ROOT / "benchmarks" / "tables" / "columns.rise"
+
 PROGRAMS = {
     "gemm": (GEMM, "gemm", {"m": 7, "n": 5, "k": 13}),
     "matmul": (GEMM, "matmul", {"m": 1, "n": 5, "k": 13}),
@@ -74,6 +76,12 @@ PROGRAMS = {
     "convolutionBias": (FUSED, "convolutionBias", {"h": 4, "w": 3, "c": 5, "o": 7}),
     "chain": (FUSED, "chain", {"m": 7, "n": 5, "k": 13, "l": 9}),
     "perceptron": (FUSED, "perceptron", {"m": 7, "n": 5, "k": 13, "l": 9}),
+    "columnSums": (COLUMNS, "columnSums", {"m": 17, "n": 5}),
+    "biasGradient": (COLUMNS, "biasGradient", {"b": 3, "m": 7, "n": 5}),
+    "timesTransposed": (COLUMNS, "timesTransposed", {"m": 17, "n": 5}),
+    "channelMeans": (COLUMNS, "channelMeans", {"b": 3, "m": 7, "n": 5}),
+    "columnVariances": (COLUMNS, "columnVariances", {"m": 17, "n": 5}),
+    "softmaxOfColumns": (COLUMNS, "softmaxOfColumns", {"m": 7, "n": 5}),
     "headScores": (NESTED, "headScores", {"b": 2, "h": 3, "m": 7, "n": 5, "k": 13}),
     "groupScores": (NESTED, "groupScores", {"b": 2, "h": 3, "m": 7, "n": 5, "k": 13}),
     "softmaxOfHeads": (NESTED, "softmaxOfHeads", {"b": 2, "h": 3, "m": 5, "n": 7}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench import evaluations, fused, nested
+from bench import columns, evaluations, fused, nested
 from bench.data import integers, normal
 from bench.interpreted import operation
 from bench.operations import OPERATIONS, bound
@@ -20,7 +20,8 @@ from tests.support.nightly import in_turn
 
 
 def test_every_operation_is_tested() -> None:
-    assert set(PROGRAMS) == {*OPERATIONS, *fused.OPERATIONS, *nested.OPERATIONS, *evaluations.OPERATIONS}
+    rooms = (fused, nested, columns, evaluations)
+    assert set(PROGRAMS) == {*OPERATIONS, *(name for room in rooms for name in room.OPERATIONS)}
 
 
 @pytest.mark.parametrize(("name", "whole_numbers"), in_turn(PROGRAMS, [True, False]))

@@ -243,7 +243,11 @@ class Tensor(np.ndarray):
 
     def sum(self, axis: int | None = None, keepdim: bool = False, **given: Any) -> Any:  # type: ignore[override]  # as torch
         """By torch's name of the last parameter, or NumPy's."""
-        return np.add.reduce(self, axis=axis, keepdims=keepdim or given.get("keepdims", False))
+        keepdims = keepdim or given.get("keepdims", False)
+        return np.add.reduce(self, axis=axis, keepdims=keepdims, dtype=given.get("dtype"))
+
+    def var(self, axis: int, correction: int) -> Any:  # type: ignore[override]  # as torch
+        return np.var(np.asarray(self), axis, ddof=correction)
 
 
 def tensor(array: Any) -> Tensor:
@@ -308,7 +312,7 @@ def fake_torch() -> Any:
 
     torch.__dict__.update(
         float32=np.dtype(np.float32), float16=np.dtype(np.float16), mm=mm, bmm=mm,
-        matmul=mm, addmm=addmm,
+        matmul=mm, mv=mm, addmm=addmm,
         softmax=softmax, sum=np.sum, add=lambda y, x, alpha: y + alpha * x, relu=lambda x: np.maximum(x, 0),
         clamp=np.clip,
         nn=SimpleNamespace(

@@ -109,6 +109,7 @@ SHAPES = (
         " zip(xs)(zs) |> reduceSeq(Local)(fun(a, p => op(a, h(p))), z))",
     ),
     ("toMem(Global), of each", "xs |> map(fun(x => f((x, h(x)) |> toMem(Global))))"),
+    ("toMem(Shared), of each", "xs |> map(fun(x => f((x, h(x)) |> toMem(Shared))))"),
     ("toMem(Local), of each", "xs |> map(fun(x => f((x, h(x)) |> toMem(Local))))"),
     (
         "toMem(Local), before steps",

@@ -162,7 +162,7 @@ OF_ALL = {
     ),
     "rows, then columns": (
         "X: 47.33.29.f32) = X |> map(A => A |> map(softmax) |> transpose |> map(softmax) |> transpose)",
-        ["batch", "default"],  # threads beside each other take the columns
+        ["batch", "columns", "elementwise"],
     ),
 }
 

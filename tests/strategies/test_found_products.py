@@ -35,7 +35,7 @@ PROGRAMS = {
     "correlations of columns": (
         "X: 65.72.f16) = let cs = transpose(X) in cs |> map(c => cs |> map(d =>"
         f" {dot('c', 'd')} - {dot('c', 'c')} * {dot('d', 'd')}))",
-        ["default", "tensor_core"],
+        ["columns", "tensor_core"],
     ),
     "the mean of many products": (
         "X: 7.33.29.f16) = X |> map(A => A |> map(a => A |> map(b =>"

@@ -1,0 +1,175 @@
+"""Reductions of columns: by threads that are beside each other, whatever is reduced, and in one pass."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+import numpy as np
+import pytest
+
+from codegen.execute import execute
+from codegen.pipeline import assemble
+from rewrites.result import Failure
+from rise.check.specialise import inputs_of
+from rise.errors import StrategyError
+from rise.expr import Expr
+from rise.interpret import call, random_inputs
+from rise.nat import Nat
+from strategies.auto import auto
+from strategies.memory_bound.columns import RESIDENT, columns
+from tests.support.batches import program
+from tests.support.nightly import every_other, in_turn
+from tests.support.programs import succeeded
+
+AUTO = auto()  # what is derived for one test is there for the others
+
+# of a matrix X of m.n, numbers u for its rows and w for its columns
+REDUCED = {
+    "sums": "transpose(X) |> map(sum)",
+    "means": "transpose(X) |> map(mean)",
+    "sums of squares, as roots": "transpose(X) |> map(c => sqrt(c |> map(x => x * x) |> sum))",
+    "greatest": "transpose(X) |> map(c => c |> reduce(max, -100000))",
+    "where they are greatest": "transpose(X) |> map(argmax)",
+    "times a vector": "transpose(X) |> map(c => zip(c)(u) |> map((x, y) => x * y) |> sum)",
+    "with a number for each": "zip(transpose(X))(w) |> map((c, y) => y - sum(c))",
+    "shifted by a number for each": "zip(transpose(X))(w) |> map((c, y) => c |> map(x => x - y) |> sum)",
+    "two of each": "transpose(X) |> map(c => (sum(c), c |> reduce(max, -100000)))",
+    "variances": "transpose(X) |> map(variance)",
+    "rows, added": "X |> reduce((p, q) => zip(p)(q) |> map((x, y) => x + y), generate(i => 0.0))",
+}
+SIZES = [(97, 45), (131, 36), (64, 32), (33, 7), (257, 131), (50, 2), (127, 1)]
+SETTINGS = [{}, {"part": 48}, {"vector": 2}, {"across": 8, "rows": 3, "loads": 1}, {"part": 7, "loads": 3}]
+
+
+def of_matrix(body: str, m: int, n: int, type_: str = "f32") -> Expr:
+    given = f"X: {m}.{n}.{type_}, u: {m}.f32, w: {n}.f32"
+    return program(f'import "prelude.rise" def f({given}) = {body}')
+
+
+def agrees(term: Expr, low: Expr, exact: bool = True) -> bool:
+    inputs = random_inputs(inputs_of(term), 5, exact=True)
+    found, wanted = execute(assemble(low, "f"), inputs, "emulate"), call(term, *inputs)
+    parts = zip(found, wanted, strict=True) if isinstance(wanted, tuple) else [(found, wanted)]
+    if exact:
+        return all(np.array_equal(np.asarray(a), np.asarray(b)) for a, b in parts)
+    return all(np.allclose(a, b, rtol=1e-5, atol=1e-4) for a, b in parts)
+
+
+@pytest.mark.parametrize(("name", "sizes", "settings"), in_turn(REDUCED, SIZES, SETTINGS))
+def test_columns_are_reduced(name: str, sizes: tuple[int, int], settings: dict[str, int]) -> None:
+    term = of_matrix(REDUCED[name], *sizes)
+    (kernel,) = AUTO.choice(term).kernels if sizes[0] > 32 else (None,)
+    made = columns(**settings)(term) if name != "rows, added" else AUTO(term)
+    if isinstance(made, Failure):  # vectors of columns whose elements, or sums, are no numbers
+        assert "vector" in settings and name in ("where they are greatest", "two of each", "variances")
+        return
+    assert agrees(term, made.term, exact=name != "variances")
+    assert kernel is None or str(kernel.point) == "columns"
+
+
+def test_columns_of_drawn_shapes_are_exact() -> None:
+    random = Random(seed := 1127)
+    for _ in range(3):
+        m, n, name = random.randint(33, 300), random.randint(1, 150), random.choice(list(REDUCED)[:8])
+        term = of_matrix(REDUCED[name], m, n)
+        given = {key: random.choice(values) for key, values in (("rows", [0, 5]), ("part", [0, 37, 100]))}
+        assert agrees(term, succeeded(columns(**given)(term)).term), (seed, m, n, name, given)
+
+
+# --- how they are read ------------------------------------------------------------------------------------
+
+
+def source_of(term: Expr) -> str:
+    """Of the first kernel."""
+    return assemble(succeeded(columns()(term)).term, "f").kernels[0].source
+
+
+@pytest.mark.parametrize(("type_", "n", "step"), [("f32", 45, 1), ("f32", 64, 2), ("f16", 128, 4)])
+def test_neighbours_read_neighbouring_columns(type_: str, n: int, step: int) -> None:
+    """A warp reads 128 or 256 bytes that are adjacent, where columns are as many as its threads."""
+    body = "transpose(X) |> map(c => c |> map(x => f32(x)) |> sum)"
+    term = of_matrix(body, 200, n, type_)
+    read = re.search(r"X_start = .*thread_x( \* (\d+))?;", source := source_of(term))
+    assert read is not None and int(read[2] or 1) == step
+    assert ("copy_vector" in source) == (step > 1)
+
+
+def test_only_the_last_turn_of_a_loop_has_conditions() -> None:
+    """Loads of vectors under conditions wait for each other."""
+    source = source_of(of_matrix(REDUCED["sums"], 100001, 64))
+    inside, at_the_end = source.split("(0 < inside)")[1].split("(inside < 1)")
+    assert "< 100001" not in inside
+    assert "< 100001" in at_the_end
+    assert "inside" not in source_of(of_matrix(REDUCED["sums"], 131072, 64))
+
+
+@pytest.mark.parametrize(("m", "n"), [(1000003, 3), (50000, 64), (4096, 4096), (1 << 20, 37)])
+def test_parts_of_few_columns_run_at_the_same_time(m: int, n: int) -> None:
+    term = of_matrix(REDUCED["sums"], m, n)
+    first, last = (each.launch for each in assemble(succeeded(columns()(term)).term, "f").kernels)
+    assert RESIDENT / 3 < count(first.grid) * -(-count(first.block) // 32) * 32 <= RESIDENT
+    assert count(last.grid) <= count(first.grid)
+
+
+def count(sizes: tuple[int | Nat, ...]) -> int:
+    """All blocks of a grid, or all threads of a block."""
+    product = 1
+    for size in sizes:
+        product *= size if isinstance(size, int) else size.value or 0
+    return product
+
+
+# --- what `auto` makes of them ----------------------------------------------------------------------------
+
+PROGRAMS = {
+    "probabilities in columns": (
+        "X: 67.45.f32) = X |> transpose |> map(softmax) |> transpose",
+        ["columns", "elementwise"],
+    ),
+    "the same, transposed": ("X: 67.45.f32) = X |> transpose |> map(softmax)", ["columns", "transposition"]),
+    "of each matrix": (
+        "X: 3.67.45.f32) = X |> map(A => A |> transpose |> map(softmax) |> transpose)",
+        ["columns", "elementwise"],
+    ),
+    "sums of each matrix": ("X: 3.67.45.f32) = X |> map(A => A |> transpose |> map(sum))", ["columns"]),
+    "of rows in matrices": ("X: 3.67.45.f32) = X |> join |> transpose |> map(sum)", ["columns"]),
+    "centred": (
+        "X: 67.45.f32) = let means = X |> transpose |> map(mean) in"
+        " X |> map(row => zip(row)(means) |> map((x, y) => x - y))",
+        ["columns", "elementwise"],
+    ),
+    "rows and then columns": (
+        "X: 67.45.f32) = X |> map(softmax) |> transpose |> map(softmax) |> transpose",
+        ["rows", "columns", "elementwise"],
+    ),
+    "matrices, added": (
+        "X: 77.9.8.f32) = X |> reduce((A, B) => zip(A)(B) |> map((p, q) => zip(p)(q)"
+        " |> map((x, y) => x + y)), generate(i => generate(j => 0.0)))",
+        ["columns"],
+    ),
+    "short columns": ("X: 32.4500.f32) = X |> transpose |> map(sum)", ["default"]),
+}
+
+
+@pytest.mark.parametrize("name", every_other(PROGRAMS, 1) + ["probabilities in columns"])
+def test_auto_reduces_columns(name: str) -> None:
+    text, wanted = PROGRAMS[name]
+    term = program(f'import "prelude.rise" def f({text}')
+    assert [str(kernel.point).split()[0] for kernel in AUTO.choice(term).kernels] == wanted
+    assert agrees(term, succeeded(AUTO(term)).term, exact="softmax" not in text and "mean" not in text)
+
+
+# --- what is refused --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("setting", ["across", "rows", "vector", "loads", "part"])
+def test_settings_are_numbers(setting: str) -> None:
+    with pytest.raises(StrategyError, match="R0609"):
+        columns(**{setting: -1})
+
+
+def test_a_map_of_something_else_is_refused() -> None:
+    made = columns()(of_matrix("X |> map(r => r |> map(x => x + 1))", 40, 40))
+    assert isinstance(made, Failure)
+    assert "expected a map over columns, whose function reduces each" in made.reason
