@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,13 @@ def append(path: Path, record: Record) -> None:
 
 def read(path: Path) -> list[Record]:
     """All records of a file. UsageError R0033, with file and line, where a line is none."""
-    return list(_records(path, files.read_text(path)))
+    return list(_read(path, files.read_text(path)))
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, text: str) -> tuple[Record, ...]:
+    """The same of its text, which a process asks for with every kernel."""
+    return tuple(_records(path, text))
 
 
 def _records(path: Path, text: str) -> Iterator[Record]:

@@ -250,7 +250,7 @@ def test_no_barrier_is_left_out_where_threads_meet() -> None:
     """Any indices; that nobody waits has to be the answer often, too."""
     answers: Counter[str] = Counter()
 
-    @settings(max_examples=300)
+    @settings(max_examples=150)
     @given(OPTIONS)
     def check(drawn: tuple[list[Nat], bool, list[Nat]]) -> None:
         first, same, other = drawn

@@ -23,6 +23,7 @@ from rise.testing.programs import program as random_program
 from strategies.default import default
 from tests.support.examples import EXAMPLES, REFERENCES, REFUSED
 from tests.support.kernels import agrees, arrays, loops, lowered, parts
+from tests.support.nightly import every_other
 from tests.support.programs import program, succeeded
 
 needs_compiler = pytest.mark.skipif(available_backend() is None, reason="there is no C++ compiler")
@@ -38,14 +39,15 @@ def kernel_of(text: str, prelude: bool = False) -> Kernel:
 def test_every_example_becomes_a_kernel_but_those_that_are_listed() -> None:
     """That the kernels are right is tested with the examples: some each time, all every night."""
     loader, refused = Loader(), {}
-    for (file, name), reference in sorted(REFERENCES.items()):
+    cases = every_other(sorted(REFERENCES.items()))
+    for (file, name), reference in cases:
         term = data_flow(specialise(loader.load(EXAMPLES / file).program[name], reference.sizes[-1]))
         result = succeeded(default()(term))
         try:
             generate(result.term, "example")
         except TranslationError as error:
             refused[file, name] = error.code
-    assert refused == REFUSED
+    assert refused == {case: code for case, code in REFUSED.items() if case in dict(cases)}
 
 
 # --- any program ----------------------------------------------------------------------------------------

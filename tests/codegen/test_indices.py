@@ -163,7 +163,7 @@ def function_of(body: i.Command) -> i.Function:
 def test_no_pass_changes_what_is_touched() -> None:
     fired: Counter[str] = Counter()
 
-    @settings(max_examples=250, derandomize=True, deadline=None)
+    @settings(max_examples=160, derandomize=True, deadline=None)
     @given(commands((), 3))
     def unchanged(body: i.Command) -> None:
         function = function_of(body)

@@ -42,7 +42,7 @@ def test_random_programs() -> None:
     printed: Counter[str] = Counter()
 
     @given(programs(), WIDTHS)
-    @settings(max_examples=120)
+    @settings(max_examples=80)
     def check(term: Expr, width: int) -> None:
         definition = Definition("it", (), term)
         printed.update(t.name for t in subterms(term) if isinstance(t, Primitive))
@@ -131,7 +131,7 @@ def test_random_programs_in_both_notations_are_the_same() -> None:
     seen: Counter[str] = Counter()
 
     @given(programs(), WIDTHS)
-    @settings(max_examples=240)
+    @settings(max_examples=120)
     def check(term: Expr, width: int) -> None:
         definition = Definition("it", (), term)
         short = format_text(Source("t", show_definition(definition, width)))
