@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from rewrites.algorithmic import is_reduction
+from rewrites.match import project, replace_term
 from rewrites.rule import computed
 from rewrites.rule import library_rule as rule
-from rewrites.typed import instance
-from rise.expr import Apply, Expr, Identifier, Lambda, apply, call
+from rewrites.typed import array_type, instance
+from rise.expr import (
+    Apply,
+    Expr,
+    Identifier,
+    Lambda,
+    alpha_equal,
+    application,
+    apply,
+    call,
+    closed_parts,
+    fresh_name,
+    substitute,
+    subterms,
+)
 from rise.normal import simplify
-from rise.types import is_data
+from rise.types import Pair, as_data, is_data
 
 # --- reductions in parts: the operator is associative and commutative, z its neutral element -------------
 
@@ -193,6 +210,59 @@ def _operator_and_operand(step: Expr) -> tuple[Expr, Identifier, Identifier, Exp
     if isinstance(operand, Identifier):
         return "the element is not computed with"
     return operator, accumulator, x, operand
+
+
+# --- several reductions ---------------------------------------------------------------------------------
+
+
+@computed(
+    "reduce beside reduce",
+    "e(xs |> reduce(f, y), ys |> reduce(g, z)) → zip(xs)(ys)"
+    " |> reduce(((a, b), (c, d)) => (f(a, c), g(b, d)), (y, z)) |> ((s, t) => e(s, t))",
+    (
+        "fun(xs: 5.i32 => (xs |> reduce(+, 0)) - 2 * (xs |> reduce(max, -100)))",
+        "fun((xs: 4.i32, ys: 4.f32) => (xs |> map(fun(x => x * x)) |> reduce(+, 0), ys |> reduce(min, 9)))",
+        "fun((xss: 3.4.i32, c: i32) =>"
+        " xss |> map(fun(r => c * (r |> reduce(+, 0)) + (r |> reduce(max, -9)))))",
+    ),
+    "Two reductions of equally many elements as one: what both are of is read once.",
+)
+def REDUCTIONS_AS_PAIR(term: Expr) -> Expr | str:  # noqa: N802
+    if not is_data(term.type):
+        return "expected data"
+    found = _innermost_reductions(term)
+    first = next(found, None)
+    second = next((part for part in found if first is not None and _is_beside(part, first)), None)
+    if first is None or second is None:
+        return "expected two reductions of equally many elements"
+    (f, y, xs), (g, z, ys) = (application(part)[2] for part in (first, second))
+    size, types = array_type(xs).size, (as_data(first.type), as_data(second.type))
+    both = Pair(*types)
+    taken = {part.name for part in subterms(term) if isinstance(part, Identifier)}
+    left, right, result = (Identifier(fresh_name(name, taken), both) for name in ("left", "right", "both"))
+    each = [
+        apply(op, project(member, left), project(member, right)) for op, member in ((f, "fst"), (g, "snd"))
+    ]
+    pair = instance("pair", types, term.origin)
+    step = Lambda(left, Lambda(right, apply(pair, *each)))
+    zipped = apply(instance("zip", (size, array_type(xs).element, array_type(ys).element), None), xs, ys)
+    reduced = apply(instance("reduce", (size, both), term.origin), step, apply(pair, y, z), zipped)
+    names = [Identifier(fresh_name(name, taken), part.type) for name, part in (("s", first), ("t", second))]
+    body = replace_term(replace_term(term, first, names[0]), second, names[1])
+    members = {name.name: project(member, result) for name, member in zip(names, ("fst", "snd"), strict=True)}
+    return simplify(Apply(Lambda(result, substitute(body, members)), reduced, term.origin))
+
+
+def _innermost_reductions(term: Expr) -> Iterator[Expr]:
+    """Those of which no part is a reduction, and that use nothing that is bound inside of the term."""
+    for part in closed_parts(term):
+        if is_reduction(part) and not any(map(is_reduction, subterms(application(part)[2][2]))):
+            yield part
+
+
+def _is_beside(part: Expr, first: Expr) -> bool:
+    sizes = (array_type(application(each)[2][2]).size for each in (part, first))
+    return len(set(sizes)) == 1 and not alpha_equal(part, first)
 
 
 # --- scans ----------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rewrites.joint import AS_ONE
 from rewrites.maps import LET_IN_LET, MAP_LET
 from rewrites.memory import IN_GLOBAL
 from rewrites.result import Failure, Result, Success
@@ -17,6 +16,7 @@ from strategies.loops.nests import nearest
 from strategies.matmul.kernels import has_product
 from strategies.matmul.products import at_parts, rank
 from strategies.matmul.separate import is_one_kernel, is_view_of_data, stored, stored_of_each
+from strategies.memory_bound.columns import in_one_reduction
 from strategies.memory_bound.family import fitting, is_over_columns
 from strategies.memory_bound.rows import at_reductions
 from strategies.operands import in_function, nth_operand, operand
@@ -61,7 +61,7 @@ def _columns_reduced(term: Expr) -> Result:
     """The reductions of columns, where each element of a column is computed of them."""
     if not is_over_columns(term) or rank(term) < 2:
         return Failure("columns_reduced", term, "no elements of columns are computed of reductions")
-    return seq(try_(AS_ONE), mapped(at_reductions(IN_GLOBAL)), repeat(EACH_STORED))(term)
+    return seq(in_one_reduction, mapped(at_reductions(IN_GLOBAL)), repeat(EACH_STORED))(term)
 
 
 columns_reduced = first_of_each(nearest(FunctionStrategy("columns_reduced", _columns_reduced)))

@@ -5,6 +5,9 @@ and memory is read for one element after the other. For most tiles all of these 
 gets a version of its own, which the largest indices of elements select:
 
     for e. when (t + e < n) c   =   when (t + max e < n) (for e. c) ; otherwise (for e. when (t + e < n) c)
+
+So does a turn of a reduction that loads several elements before it uses the first: loads under conditions
+wait for each other.
 """
 
 from __future__ import annotations

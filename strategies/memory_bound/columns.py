@@ -16,6 +16,7 @@ from rewrites import lowering as low
 from rewrites import movement as m
 from rewrites import reductions as r
 from rewrites.joint import AS_ONE
+from rewrites.maps import SHARE_REPEATED
 from rewrites.memory import IN_GLOBAL, IN_SHARED, STORED_BY_COLUMNS
 from rewrites.padding import ROUND_UP_MAP
 from rewrites.rounding import missing
@@ -30,6 +31,7 @@ from strategies.core import (
     Rewrite,
     Strategy,
     argument,
+    check,
     choice,
     depending,
     outermost,
@@ -38,6 +40,7 @@ from strategies.core import (
     seq,
     try_,
 )
+from strategies.evaluation import bound, has_array
 from strategies.loops.nests import nearest
 from strategies.memory_bound.blocks import (
     MOST_THREADS,
@@ -64,6 +67,18 @@ SHORT = 32  # elements of a column that one thread reduces
 RESIDENT = 132 * 1024  # threads that run at the same time, with up to 64 registers each
 LONG = 1 << 16  # bytes that a block would read, from which on a second kernel pays
 BESIDE, BELOW = (low.MAP_THREADS.with_sizes(d=d) for d in range(2))
+
+
+def _names_a_number(term: Expr) -> bool:
+    named = bound(term)
+    return named is not None and not has_array(named[0].type)
+
+
+named_once = seq(SHARE_REPEATED, check(_names_a_number, "named_once", "arrays stay as they are"))
+# a mean or a maximum and what uses it are one reduction, and so are all that are left: columns are read once
+in_one_reduction: Strategy = seq(
+    try_(AS_ONE), repeat(mapped(named_once)), repeat(mapped(r.REDUCTIONS_AS_PAIR))
+)
 
 
 @dataclass(frozen=True)
@@ -158,7 +173,7 @@ def columns(across: int = 0, rows: int = 0, vector: int = 0, loads: int = 0, par
             return _by_blocks(block)
         return choice(_in_parts(block, several, given), _by_blocks(block))
 
-    return FunctionStrategy("columns", complete(in_inputs(nearest(seq(try_(AS_ONE), depending(chosen))))))
+    return FunctionStrategy("columns", complete(in_inputs(nearest(seq(in_one_reduction, depending(chosen))))))
 
 
 def _matrix(term: Expr) -> Matrix | None:

@@ -89,10 +89,7 @@ def loop(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
 
     def body(element: Element) -> i.Command:
         index = translator.name("i")
-        place = accept_at(target, index)
-        written = element(
-            index, lambda x: _replaced(translator, call, function, (x,), place, element_type(call.type))
-        )
+        written = element(index, _each(translator, call, function, accept_at(target, index)))
         return i.For(
             index,
             call.nat("n"),
@@ -147,9 +144,7 @@ def parallel(translator: Translator, call: Call, target: i.Acceptor) -> i.Comman
         conditions: list[Condition] = []
         if level in GRIDS:
             place, conditions = only_defined(place, call.type, index, call.nat("n"))
-        written = element(
-            index, lambda x: _replaced(translator, call, function, (x,), place, element_type(call.type))
-        )
+        written = element(index, _each(translator, call, function, place))
         if level is Level.WARPGROUP:
             for necessary in some_defined(place, call.type, index, call.nat("n")):
                 written = _where(translator, call, necessary, written)
