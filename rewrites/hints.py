@@ -160,7 +160,7 @@ HINTS: Mapping[str, Hint] = {
         (
             "blockReduce", "reduceTree", "reduceTree, strided", "J >> reduce", "*reduce >> reduce",
             "*(f >> reduce) >> reduce", "reduce of arrays, by elements", "concat >> reduce",
-            "reduce, backwards", "reorder >> reduce", "roundUp reduce", "scan in blocks",
+            "reduce, backwards", "reorder >> reduce", "roundUp reduce", "roundUp scan", "scan in blocks",
             "separateSumHV", "separateSumVH", "reduce → threads", "reduce → lanes",
             "reduceTree, strided vectors", "reduce, loaded", "reduce, loaded as vectors", "reduce, as a row",
         ),

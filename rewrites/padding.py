@@ -53,6 +53,14 @@ ROUND_UP_REDUCE = rule(
     meaning="Neutral elements do not change a reduction, so they can fill tiles at the borders.",
 )
 
+ROUND_UP_SCAN = rule(
+    "roundUp scan",
+    "xs |> scan(op, z)",
+    "xs |> padCst(0, p)(z) |> scan(op, z) |> take(n)",
+    sizes=("p",),
+    meaning="What comes behind the end changes nothing before it, so it can fill the last block.",
+)
+
 # --- of rows and columns ------------------------------------------------------------------------------
 
 

@@ -33,7 +33,14 @@ from strategies.core import (
     seq,
     try_,
 )
-from strategies.cuts import columns_reduced, part_stored, rows_stored, terms_stored, value_stored
+from strategies.cuts import (
+    columns_reduced,
+    part_stored,
+    rows_stored,
+    scan_in_blocks,
+    terms_stored,
+    value_stored,
+)
 from strategies.default import default, lowered_by, most_levels
 from strategies.evaluation import bound as named_value
 from strategies.evaluation import bytes_of, has_array, has_levels, is_expression
@@ -388,7 +395,7 @@ class _Kernels:
             return self._of_closed(before[1], bound)
         found = self._fitted(closed)
         if isinstance(found, str):
-            cuts = map(self._parts, (terms_stored, columns_reduced, part_stored))
+            cuts = map(self._parts, (terms_stored, columns_reduced, scan_in_blocks, part_stored))
             others = choice(*map(self._in_form, FORMS), *cuts)
             return choice(others, lambda part: self._default(part, found))(term)
         chosen, result = found

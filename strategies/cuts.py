@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from rewrites.maps import LET_IN_LET, MAP_LET
 from rewrites.memory import IN_GLOBAL
+from rewrites.padding import ROUND_UP_SCAN
+from rewrites.reductions import SCAN_IN_BLOCKS
 from rewrites.result import Failure, Result, Success
+from rewrites.rounding import missing
 from rewrites.storing import APPLIED_AS_LET, EACH_STORED, GLOBAL_FIRST, STORED_BEFORE_MAP
+from rewrites.typed import array_type
 from rewrites.unused import DROP_UNUSED
 from rise.expr import Expr, call, closed_parts
-from rise.types import Array
-from strategies.core import FunctionStrategy, Strategy, choice, normalize, repeat, seq, try_
+from rise.nat import ceiling_quotient, divides
+from rise.types import Array, shape
+from strategies.core import (
+    FunctionStrategy,
+    Strategy,
+    argument,
+    check,
+    choice,
+    normalize,
+    outermost,
+    repeat,
+    seq,
+    try_,
+)
 from strategies.evaluation import bound as named_value
 from strategies.evaluation import is_expression
 from strategies.loops.nests import nearest
@@ -22,6 +40,10 @@ from strategies.memory_bound.rows import at_reductions
 from strategies.operands import in_function, nth_operand, operand
 from strategies.places import mapped
 from strategies.result_views import without_views
+
+BLOCK = 64  # elements that a thread scans, about
+LONG = 1024  # of an array that is scanned in blocks
+MOST_ROWS = 8192  # of which each is scanned in blocks
 
 
 def _value_stored(term: Expr) -> Result:
@@ -65,6 +87,48 @@ def _columns_reduced(term: Expr) -> Result:
 
 
 columns_reduced = first_of_each(nearest(FunctionStrategy("columns_reduced", _columns_reduced)))
+
+
+def _is_long_scan(term: Expr) -> bool:
+    """A scan of more elements than one thread should go through."""
+    match call(term):
+        case "scan", _, [_, _, xs]:
+            size = array_type(xs).size.value
+            return size is not None and size > LONG
+        case _:
+            return False
+
+
+def _in_blocks(term: Expr) -> Result:
+    """A long scan as scans of blocks, each from what all before it give together, which is scanned before."""
+    if not _is_long_scan(term):
+        return Failure("in_blocks", term, "no long array is scanned")
+    size = array_type(term).size
+    block = next((b for b in range(2 * BLOCK, BLOCK // 2, -1) if divides(b, size)), BLOCK)
+    blocks = SCAN_IN_BLOCKS.with_sizes(n=block, m=ceiling_quotient(size, block))
+    starts = outermost(_scans_computed, seq(argument(IN_GLOBAL), IN_GLOBAL))
+    whole = seq(blocks, starts, IN_GLOBAL)
+    more = missing(size, block)
+    return (whole if more is None else seq(ROUND_UP_SCAN.with_sizes(p=more), argument(whole)))(term)
+
+
+def _scans_computed(term: Expr) -> bool:
+    match call(term):
+        case "scan", _, [_, _, xs]:
+            return not is_expression(xs)
+        case _:
+            return False
+
+
+def _has_few_rows(term: Expr) -> bool:
+    return prod(size.value or 1 for size in shape(term.type)[0][:-1]) <= MOST_ROWS
+
+
+in_blocks = FunctionStrategy("in_blocks", _in_blocks)
+scan_in_blocks = seq(
+    check(_has_few_rows, "scan_in_blocks", "a thread for each row keeps a GPU busy"),
+    first_of_each(at_parts(_is_long_scan, "scan_in_blocks", "no long array is scanned", in_blocks)),
+)
 
 
 def _part_stored(term: Expr) -> Result:

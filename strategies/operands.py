@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rewrites.result import Result, Success
-from rise.expr import Expr, call
+from rewrites.result import Failure, Result, Success
+from rise.expr import Apply, Expr, call
 from strategies.core import FunctionStrategy, Rewrite, Strategy, at_child, prints_as_call, seq
 
 
@@ -33,6 +33,8 @@ def nth_operand(position: int, s: Rewrite) -> Strategy:
 
 def _at_argument_below(above: int, s: Rewrite, term: Expr) -> Result:
     """s at the argument of the application that is so many functions down."""
+    if not isinstance(term, Apply):
+        return Failure("nth_operand", term, "nothing is applied to so many arguments")
     if above == 0:
         return at_child(1, s, term)
     return at_child(0, lambda function: _at_argument_below(above - 1, s, function), term)
