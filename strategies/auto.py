@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from rewrites.maps import LET_INLINE
 from rewrites.reductions import ARRAYS_BY_ELEMENTS
 from rewrites.result import Failure, Result, Success
-from rewrites.storing import GLOBAL_FIRST
+from rewrites.storing import APPLIED_AS_LET, GLOBAL_FIRST
 from rewrites.unused import DROP_UNUSED
 from rise.canonical import canonical
 from rise.check.symbolic import RuntimeSize
@@ -389,6 +390,8 @@ class _Kernels:
     def _memory_bound(self, term: Expr, closed: Expr, bound: int) -> Result:
         if is_pair_of_kernels(term):
             return self._members(term)
+        if names_for_a_pair(term):
+            return seq(try_(APPLIED_AS_LET), LET_INLINE, self._again)(term)
         before = remembered(self.search, closed)
         if not isinstance(before, str):
             self.made.append(before[0])
@@ -460,6 +463,14 @@ def is_pair_of_kernels(term: Expr) -> bool:
         and applied[0] == "pair"
         and all(has_array(part.type) or not is_expression(part) for part in applied[2])
     )
+
+
+def names_for_a_pair(term: Expr) -> bool:
+    """Whether both of two such results may use a value that takes no loop: each computes it by itself."""
+    named = named_value(term)
+    if named is None or not is_expression(named[0]):
+        return False
+    return is_pair_of_kernels(named[1].body) or names_for_a_pair(named[1].body)
 
 
 def split(program: Expr) -> tuple[tuple[Identifier, ...], Expr]:

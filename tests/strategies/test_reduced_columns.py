@@ -150,11 +150,18 @@ PROGRAMS = {
         " |> map((x, y) => x + y)), generate(i => generate(j => 0.0)))",
         ["columns"],
     ),
+    "of what has a name, two of each": (
+        "X: 67.45.f32, g: 45.f32) = let D = X |> map(r => zip(r)(g) |> map((x, y) => x * y)) in"
+        " (transpose(D) |> map(sum), transpose(D) |> map(c => c |> reduce(max, -100000)))",
+        ["columns", "columns"],
+    ),
     "short columns": ("X: 32.4500.f32) = X |> transpose |> map(sum)", ["default"]),
 }
 
 
-@pytest.mark.parametrize("name", every_other(PROGRAMS, 1) + ["probabilities in columns"])
+@pytest.mark.parametrize(
+    "name", every_other(PROGRAMS, 1) + ["probabilities in columns", "of what has a name, two of each"]
+)
 def test_auto_reduces_columns(name: str) -> None:
     text, wanted = PROGRAMS[name]
     term = program(f'import "prelude.rise" def f({text}')
