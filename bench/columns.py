@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.operations import Expected, Inputs, Mesh, Operation
+from bench.operations import Expected, Inputs, Mesh, Operation, probabilities
 from bench.table import Sizes
 
 
@@ -44,9 +44,7 @@ def _variances(x: Inputs, mesh: Mesh) -> Expected:
 def _softmax(x: Inputs, mesh: Mesh) -> Expected:
     """Columns as probabilities. Exponentials of f32 are right to about 2^-21, whatever they are."""
     rows, _ = mesh
-    found = _of_columns(x[0], mesh[-1:])
-    powers = np.exp(found - found.max(0))
-    values = (powers / powers.sum(0))[rows.reshape(-1)]
+    values = probabilities(_of_columns(x[0], mesh[-1:]), 0)[rows.reshape(-1)]
     return Expected(values, values)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.operations import Expected, Inputs, Mesh, Operation, product
+from bench.operations import Expected, Inputs, Mesh, Operation, probabilities, product
 from bench.table import Sizes
 
 HALF = 2.0**-11  # how far rounding to f16 takes a number, relative to it
@@ -115,8 +115,7 @@ def _masked(x: Inputs, mesh: Mesh) -> Expected:
 def _softmax(x: Inputs, mesh: Mesh) -> Expected:
     rows, every = mesh[0].reshape(-1, 1), np.arange(x[1].shape[1])
     scores = product(x[0], x[1], rows, every.reshape(1, -1))
-    powers = np.exp(scores.values - scores.values.max(1, keepdims=True))
-    values = (powers / powers.sum(1, keepdims=True))[:, mesh[1].reshape(-1)]
+    values = probabilities(scores.values, 1)[:, mesh[1].reshape(-1)]
     largest = scores.magnitude.max(1, keepdims=True)
     return Expected(values, values * (2 * largest + 64))
 

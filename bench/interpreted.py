@@ -37,10 +37,10 @@ def operation_of(case: Case) -> Operation:
 
 def operation(name: str) -> Operation:
     """UsageError R0861 where there is none of that name."""
-    rooms = (operations, fused, nested, columns, evaluations)
-    known: dict[str, Operation] = {}
-    for room in rooms:
-        known.update(room.OPERATIONS)
+    known = {
+        **operations.OPERATIONS, **fused.OPERATIONS, **nested.OPERATIONS, **columns.OPERATIONS,
+        **evaluations.OPERATIONS,
+    }  # fmt: skip
     if name not in known:
         listed = ", ".join(f"`{n}`" for n in known)
         hint = suggestion(name, known) or f"there are {listed}"

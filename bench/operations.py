@@ -179,12 +179,16 @@ def _five_point(x: Inputs, mesh: Mesh) -> Expected:
     return Expected(0.25 * sum(neighbours), 0.25 * sum(np.abs(n) for n in neighbours))
 
 
+def probabilities(numbers: Any, axis: int) -> Any:
+    powers = np.exp(numbers - numbers.max(axis, keepdims=True))
+    return powers / powers.sum(axis, keepdims=True)
+
+
 def softmax(x: Inputs, mesh: Mesh) -> Expected:
     """Rows as probabilities. Exponentials of f32 are right to about 2^-21, whatever they are."""
     *outer, columns = mesh
     rows = x[0].at(*outer, np.arange(x[0].shape[-1]))
-    powers = np.exp(rows - rows.max(-1, keepdims=True))
-    values = (powers / powers.sum(-1, keepdims=True))[..., columns.reshape(-1)]
+    values = probabilities(rows, -1)[..., columns.reshape(-1)]
     return Expected(values, values)
 
 

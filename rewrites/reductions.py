@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rewrites.algorithmic import is_reduction
-from rewrites.match import project, replace_term
+from rewrites.elements import fresh, members, names, pair, zipped
+from rewrites.match import replace_term
 from rewrites.rule import computed
 from rewrites.rule import library_rule as rule
 from rewrites.typed import array_type, instance
@@ -19,7 +20,6 @@ from rise.expr import (
     apply,
     call,
     closed_parts,
-    fresh_name,
     substitute,
     subterms,
 )
@@ -236,21 +236,16 @@ def REDUCTIONS_AS_PAIR(term: Expr) -> Expr | str:  # noqa: N802
     if first is None or second is None:
         return "expected two reductions of equally many elements"
     (f, y, xs), (g, z, ys) = (application(part)[2] for part in (first, second))
-    size, types = array_type(xs).size, (as_data(first.type), as_data(second.type))
-    both = Pair(*types)
-    taken = {part.name for part in subterms(term) if isinstance(part, Identifier)}
-    left, right, result = (Identifier(fresh_name(name, taken), both) for name in ("left", "right", "both"))
-    each = [
-        apply(op, project(member, left), project(member, right)) for op, member in ((f, "fst"), (g, "snd"))
-    ]
-    pair = instance("pair", types, term.origin)
-    step = Lambda(left, Lambda(right, apply(pair, *each)))
-    zipped = apply(instance("zip", (size, array_type(xs).element, array_type(ys).element), None), xs, ys)
-    reduced = apply(instance("reduce", (size, both), term.origin), step, apply(pair, y, z), zipped)
-    names = [Identifier(fresh_name(name, taken), part.type) for name, part in (("s", first), ("t", second))]
-    body = replace_term(replace_term(term, first, names[0]), second, names[1])
-    members = {name.name: project(member, result) for name, member in zip(names, ("fst", "snd"), strict=True)}
-    return simplify(Apply(Lambda(result, substitute(body, members)), reduced, term.origin))
+    types, taken = (as_data(first.type), as_data(second.type)), names(term)
+    left, right, both = (fresh(name, Pair(*types), taken) for name in ("left", "right", "both"))
+    s, t = (fresh(name, type_, taken) for name, type_ in zip("st", types, strict=True))
+    each = [apply(op, *of) for op, *of in zip((f, g), members(left, 2), members(right, 2), strict=True)]
+    step = Lambda(left, Lambda(right, pair(*each)))
+    head = instance("reduce", (array_type(xs).size, both.type), term.origin)
+    reduced = apply(head, step, pair(y, z), zipped(xs, ys))
+    body = replace_term(replace_term(term, first, s), second, t)
+    put_in = dict(zip((s.name, t.name), members(both, 2), strict=True))
+    return simplify(Apply(Lambda(both, substitute(body, put_in)), reduced, term.origin))
 
 
 def _innermost_reductions(term: Expr) -> Iterator[Expr]:

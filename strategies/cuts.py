@@ -18,6 +18,7 @@ from rise.nat import ceiling_quotient, divides
 from rise.types import Array, shape
 from strategies.core import (
     FunctionStrategy,
+    Predicate,
     Strategy,
     argument,
     check,
@@ -42,8 +43,8 @@ from strategies.places import mapped
 from strategies.result_views import without_views
 
 BLOCK = 64  # elements that a thread scans, about
-LONG = 1024  # of an array that is scanned in blocks
-MOST_ROWS = 8192  # of which each is scanned in blocks
+LONG = 1024  # elements, above which an array is scanned in blocks
+MOST_ROWS = 8192  # that are scanned in blocks: more keep a GPU busy with a thread each
 
 
 def _value_stored(term: Expr) -> Result:
@@ -59,13 +60,17 @@ def _value_stored(term: Expr) -> Result:
 value_stored = FunctionStrategy("value_stored", _value_stored)
 
 
-def _reduces_loops(term: Expr) -> bool:
-    """A reduction of what takes loops to compute, such as a sum of sums."""
-    match call(term):
-        case "reduce", _, [_, _, terms]:
-            return not is_expression(terms)
-        case _:
-            return False
+def _of_loops(pattern: str) -> Predicate:
+    """Whether a term is a `reduce`, or a `scan`, of what takes loops to compute, such as a sum of sums."""
+
+    def holds(term: Expr) -> bool:
+        match call(term):
+            case name, _, [_, _, xs] if name == pattern:
+                return not is_expression(xs)
+            case _:
+                return False
+
+    return holds
 
 
 def first_of_each(s: Strategy) -> Strategy:
@@ -75,7 +80,7 @@ def first_of_each(s: Strategy) -> Strategy:
 
 # what the outermost reductions combine: its parts are computed in parallel, before
 terms_stored = first_of_each(
-    at_parts(_reduces_loops, "terms_stored", "no reduction of what takes loops", operand(IN_GLOBAL))
+    at_parts(_of_loops("reduce"), "terms_stored", "no reduction of what takes loops", operand(IN_GLOBAL))
 )
 
 
@@ -100,24 +105,14 @@ def _is_long_scan(term: Expr) -> bool:
 
 
 def _in_blocks(term: Expr) -> Result:
-    """A long scan as scans of blocks, each from what all before it give together, which is scanned before."""
-    if not _is_long_scan(term):
-        return Failure("in_blocks", term, "no long array is scanned")
+    """A long scan as scans of blocks: each starts from the total of the blocks before it."""
     size = array_type(term).size
     block = next((b for b in range(2 * BLOCK, BLOCK // 2, -1) if divides(b, size)), BLOCK)
     blocks = SCAN_IN_BLOCKS.with_sizes(n=block, m=ceiling_quotient(size, block))
-    starts = outermost(_scans_computed, seq(argument(IN_GLOBAL), IN_GLOBAL))
+    starts = outermost(_of_loops("scan"), seq(argument(IN_GLOBAL), IN_GLOBAL))
     whole = seq(blocks, starts, IN_GLOBAL)
     more = missing(size, block)
     return (whole if more is None else seq(ROUND_UP_SCAN.with_sizes(p=more), argument(whole)))(term)
-
-
-def _scans_computed(term: Expr) -> bool:
-    match call(term):
-        case "scan", _, [_, _, xs]:
-            return not is_expression(xs)
-        case _:
-            return False
 
 
 def _has_few_rows(term: Expr) -> bool:

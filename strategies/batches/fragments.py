@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import gcd
 
-from rewrites import algorithmic as a
 from rewrites import lowering as low
 from rewrites.maps import BETA
 from rewrites.movement import TRANSPOSE_TWICE
@@ -17,7 +16,6 @@ from rewrites.orders import (
     STRIDED_IN_PARTS,
     SUMS_BY_LANES,
 )
-from rewrites.padding import ROUND_UP_MAP
 from rewrites.zips import ZIP_REORDER
 from rise.expr import Expr
 from rise.types import Scalar, Type, shape
@@ -52,7 +50,7 @@ from strategies.matmul.rounding import ANYTHING, ZEROS, rounded_up, row_of
 from strategies.matmul.schedules import operands_named, products
 from strategies.matmul.staging import TileCopy, stage
 from strategies.matmul.tiling import tile_reduction
-from strategies.memory_bound.blocks import WIDEST
+from strategies.memory_bound.blocks import WIDEST, in_groups
 from strategies.normal_forms import INWARD
 from strategies.places import mapped
 
@@ -76,15 +74,7 @@ def each_by_a_warp(warps: int, s: Rewrite) -> Strategy:
     before: xs |> map(f)
     after:  xs |> split(warps) |> mapSeq(mapWarp(s(f))) |> join
     """
-
-    def chosen(term: Expr) -> Rewrite:
-        size = shape(term.type)[0][0].value or 1
-        turn = seq(mapped(s), low.MAP_WARP)
-        turns = seq(a.SPLIT_JOIN.with_sizes(n=warps), argument(seq(mapped(turn), low.MAP_SEQ)))
-        more = -size % warps
-        return seq(ROUND_UP_MAP.with_sizes(p=more), argument(turns)) if more else turns
-
-    return depending(chosen)
+    return in_groups(warps, seq(mapped(seq(mapped(s), low.MAP_WARP)), low.MAP_SEQ))
 
 
 @prints_as_call

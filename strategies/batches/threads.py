@@ -5,7 +5,6 @@ from __future__ import annotations
 from rewrites import algorithmic as a
 from rewrites import lowering as low
 from rewrites import views
-from rewrites.padding import ROUND_UP_MAP
 from rewrites.runs import OUTER_PRODUCTS, OUTER_PRODUCTS_IN_TURN
 from rise.expr import Expr
 from rise.types import shape
@@ -22,7 +21,7 @@ from strategies.core import (
 )
 from strategies.default import written
 from strategies.matmul.tiling import in_components
-from strategies.memory_bound.blocks import sequential
+from strategies.memory_bound.blocks import in_groups, sequential
 from strategies.normal_forms import fuse_once
 from strategies.places import mapped
 
@@ -52,15 +51,8 @@ def by_threads(threads: int, s: Rewrite) -> Strategy:
     before: xs |> map(f)
     after:  xs |> split(threads) |> mapSeq(mapThreads(0)(s f)) |> join
     """
-
-    def chosen(term: Expr) -> Rewrite:
-        size = shape(term.type)[0][0].value or 1
-        turn = seq(mapped(s), low.MAP_THREADS.with_sizes(d=0))
-        turns = seq(a.SPLIT_JOIN.with_sizes(n=threads), argument(seq(mapped(turn), low.MAP_SEQ)))
-        more = -size % threads
-        return seq(ROUND_UP_MAP.with_sizes(p=more), argument(turns)) if more else turns
-
-    return depending(chosen)
+    turn = seq(mapped(s), low.MAP_THREADS.with_sizes(d=0))
+    return in_groups(threads, seq(mapped(turn), low.MAP_SEQ))
 
 
 @prints_as_call

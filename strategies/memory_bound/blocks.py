@@ -266,9 +266,7 @@ def in_few_blocks(rows: Expr, s: Rewrite, most: int) -> Strategy:
     turns = seq(mapped(seq(mapped(s), low.MAP_SEQ)), low.MAP_WARP)
     warps = seq(a.SPLIT_JOIN.with_sizes(n=each), argument(turns))
     blocks = seq(mapped(warps), low.MAP_BLOCK.with_sizes(d=0))
-    parts = seq(a.SPLIT_JOIN.with_sizes(n=WARPS * each), argument(blocks))
-    more = missing(count, WARPS * each)
-    return parts if more is None else seq(ROUND_UP_MAP.with_sizes(p=more), argument(parts))
+    return in_groups(WARPS * each, blocks)
 
 
 def _flattened(term: Expr) -> Result:
@@ -290,6 +288,21 @@ def rounded_up(size: Nat, tile: int, s: Rewrite) -> Strategy:
     """s of an array up to the next multiple of a tile; what is too much may be anything, and is dropped."""
     more = missing(size, tile)
     return seq(s) if more is None else seq(ROUND_UP.with_sizes(p=more), argument(s))
+
+
+def in_groups(size: int, s: Rewrite) -> Strategy:
+    """s for a map over groups of so many elements; what the last one lacks may be anything, and is dropped.
+
+    before: xs |> map(f)
+    after:  s(xs |> split(size) |> map(group => group |> map(f))) |> join
+    """
+
+    def chosen(term: Expr) -> Rewrite:
+        groups = seq(a.SPLIT_JOIN.with_sizes(n=size), argument(s))
+        more = missing(length(term), size)
+        return groups if more is None else seq(ROUND_UP_MAP.with_sizes(p=more), argument(groups))
+
+    return depending(chosen)
 
 
 def with_neutral(size: Nat, tile: int) -> Strategy:

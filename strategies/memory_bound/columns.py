@@ -1,8 +1,8 @@
 """Reductions of columns: neighbouring threads read neighbouring columns, and share the rows of a block.
 
-A thread reduces every n-th element of its column. What the threads of a column give is kept in shared memory,
-and one of them computes the column's result of it. Few long columns are two kernels: parts of the rows by
-blocks, kept in global memory, and then what these give.
+A thread reduces every n-th element of its column and keeps the result in shared memory; one of the threads of
+a column combines these results. Few long columns take two kernels: blocks reduce parts of the columns and
+store the results in global memory, and a second kernel combines them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd
 
-from rewrites import algorithmic as a
 from rewrites import blocks as b
 from rewrites import lowering as low
 from rewrites import movement as m
@@ -18,8 +17,6 @@ from rewrites import reductions as r
 from rewrites.joint import AS_ONE
 from rewrites.maps import SHARE_REPEATED
 from rewrites.memory import IN_GLOBAL, IN_SHARED, STORED_BY_COLUMNS
-from rewrites.padding import ROUND_UP_MAP
-from rewrites.rounding import missing
 from rewrites.storing import EACH_IN_SHARED, EACH_STORED, GLOBAL_FIRST, is_global, is_stored_in
 from rewrites.unused import DROP_UNUSED
 from rise.expr import Expr, call, subterms
@@ -46,6 +43,7 @@ from strategies.memory_bound.blocks import (
     MOST_THREADS,
     WARP,
     chosen_or,
+    in_groups,
     length,
     reduced_length,
     refuse,
@@ -152,7 +150,7 @@ def columns(across: int = 0, rows: int = 0, vector: int = 0, loads: int = 0, par
     """Reduces each column of a matrix: a block of threads for some columns, several threads for each.
 
     For any operators with their neutral elements, any map of the elements before, and any function of the
-    results after; a mean and the squares of what is left of it are one reduction.
+    results after. Several reductions of a column are one, so that the column is read once.
     across: threads of a block beside each other
     rows:   threads below each other, which share columns
     vector: adjacent columns of a thread, whose elements it loads at once
@@ -193,13 +191,7 @@ def has_long_columns(term: Expr) -> bool:
 
 def _by_blocks(block: Shape) -> Strategy:
     """Columns by blocks, as many as each has threads beside each other."""
-
-    def chosen(term: Expr) -> Rewrite:
-        whole = _in_groups(block.columns, seq(mapped(_in_block(block)), low.MAP_BLOCK.with_sizes(d=0)))
-        more = missing(length(term), block.columns)
-        return whole if more is None else seq(ROUND_UP_MAP.with_sizes(p=more), argument(whole))
-
-    return depending(chosen)
+    return in_groups(block.columns, seq(mapped(_in_block(block)), low.MAP_BLOCK.with_sizes(d=0)))
 
 
 def _in_block(block: Shape) -> Strategy:
@@ -208,16 +200,11 @@ def _in_block(block: Shape) -> Strategy:
     across = seq(mapped(of_thread), BESIDE)
     if block.vector > 1:
         of_several = b.REDUCE_COLUMNS.with_sizes(u=block.loads, v=block.vector)
-        across = _in_groups(block.vector, seq(mapped(of_several), BESIDE))
+        across = in_groups(block.vector, seq(mapped(of_several), BESIDE))
     parts = _stored(block.turn, r.REDUCE_TREE_STRIDED.with_sizes(n=block.rows), IN_SHARED, EACH_IN_SHARED)
     by_threads = outermost(_in_shared, _by_columns(seq(mapped(across), BELOW)))
     results = seq(mapped(seq(mapped(sequential), BESIDE)), BELOW)
-    return seq(parts, by_threads, _in_groups(block.across, results))
-
-
-def _in_groups(size: int, s: Rewrite) -> Strategy:
-    """s for a map over the groups of so many columns."""
-    return seq(a.SPLIT_JOIN.with_sizes(n=size), argument(s))
+    return seq(parts, by_threads, in_groups(block.across, results))
 
 
 def _in_parts(block: Shape, part: int, given: tuple[int, int, int, int]) -> Strategy:

@@ -26,9 +26,9 @@ def widest_of_rows(term: Expr) -> int:
 
 
 def narrowest_matrix(type_: Type) -> int:
-    """The bytes of an element in the narrowest of the matrices that an array of columns, or pairs, is of."""
+    """The bytes of the narrowest numbers in the rows of an array; a number beside each row does not count."""
     rows = type_.element if isinstance(type_, Array) else type_
-    return min((width for width in _widths(rows, in_array=False)), default=1)
+    return min(_widths(rows, in_array=False), default=1)
 
 
 def widest_vector(term: Expr) -> int:

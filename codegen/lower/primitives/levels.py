@@ -106,9 +106,9 @@ def loop(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
 def _each(
     translator: Translator, call: Call, function: Expr, place: i.Acceptor
 ) -> Callable[[i.Expression], i.Command]:
-    """λx. acc(f x)(A) for an element of a map."""
-    type_ = element_type(call.type)
-    return lambda x: _replaced(translator, call, function, (x,), place, type_)
+    """λx. acc(f x)(A) for an element of a map. A may be where x is."""
+    element = replace(call, type=element_type(call.type))
+    return lambda x: step_of(translator, element, function, (x,), place)
 
 
 def _applied(
@@ -289,31 +289,19 @@ def step_of(
     arguments: tuple[i.Expression, ...],
     target: i.Acceptor,
 ) -> i.Command:
-    """The new value replaces the old one."""
-    return _replaced(translator, call, function, arguments, target, call.type)
-
-
-def _replaced(
-    translator: Translator,
-    call: Call,
-    function: Expr,
-    arguments: tuple[i.Expression, ...],
-    target: i.Acceptor,
-    type_: Data,
-) -> i.Command:
-    """acc(f x …)(A). A may be where x is: no member of a pair is replaced before it is read for another."""
+    """The new value replaces the old one. No member of a pair is replaced before it is read for another."""
 
     def written_to(place: i.Acceptor) -> i.Command:
         return _applied(translator, call, function, arguments, place)
 
-    if not isinstance(type_, Pair) or contains_array(type_):
+    if not isinstance(call.type, Pair) or contains_array(call.type):
         return written_to(target)
     if not _reads_what_it_replaced(_tried(translator, lambda: written_to(target))):
         return written_to(target)
-    name = translator.name("next", type_)
-    written = written_to(i.AcceptVariable(name, type_))
-    replaced = translator.assign(target, i.Variable(name, type_), call.origin)
-    return i.New(Space.LOCAL, name, type_, i.sequence(written, replaced), call.origin)
+    name = translator.name("next", call.type)
+    written = written_to(i.AcceptVariable(name, call.type))
+    replaced = translator.assign(target, i.Variable(name, call.type), call.origin)
+    return i.New(Space.LOCAL, name, call.type, i.sequence(written, replaced), call.origin)
 
 
 @accepting("scanSeq")
