@@ -23,6 +23,7 @@ from strategies.core import (
     argument,
     check,
     choice,
+    id_,
     normalize,
     outermost,
     repeat,
@@ -112,7 +113,10 @@ def _in_blocks(term: Expr) -> Result:
     starts = outermost(_of_loops("scan"), seq(argument(IN_GLOBAL), IN_GLOBAL))
     whole = seq(blocks, starts, IN_GLOBAL)
     more = missing(size, block)
-    return (whole if more is None else seq(ROUND_UP_SCAN.with_sizes(p=more), argument(whole)))(term)
+    rounded = whole if more is None else seq(ROUND_UP_SCAN.with_sizes(p=more), argument(whole))
+    # blocks are read twice: for their totals, and for their scans
+    stored_first = argument(IN_GLOBAL) if _of_loops("scan")(term) else id_
+    return seq(stored_first, rounded)(term)
 
 
 def _has_few_rows(term: Expr) -> bool:

@@ -19,6 +19,7 @@ PROGRAMS = {
     "of rows": ("X: 3.1500.i32) = X |> map(scan(+, 0))", 4),
     "of rows in matrices": ("X: 2.3.1100.i32) = X |> map(map(r => r |> scan(+, 0) |> map(s => 2 * s)))", 4),
     "beside each other": ("x: 1280.f32) = (x |> scan(+, 0), x |> scan(max, -10000))", 6),
+    "of sums, which are computed once": ("X: 1200.7.i32) = X |> map(reduce(+, 0)) |> scan(+, 0)", 4),
     "short": ("x: 1024.i32) = x |> scan(+, 0)", 1),
     "of many rows": ("X: 8193.1100.i32) = X |> map(scan(+, 0))", 1),
 }
@@ -30,7 +31,7 @@ def test_long_scans_are_several_kernels(name: str) -> None:
     assert len(AUTO.choice(program(f"def f({text}")).kernels) == kernels
 
 
-@pytest.mark.parametrize("name", every_other(list(PROGRAMS)[:7]))
+@pytest.mark.parametrize("name", [*every_other(list(PROGRAMS)[:7]), "of sums, which are computed once"])
 def test_scans_in_blocks_are_exact(name: str) -> None:
     term = program(f"def f({PROGRAMS[name][0]}")
     assert exact(term, succeeded(AUTO(term)).term)
