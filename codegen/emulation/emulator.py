@@ -43,12 +43,13 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+from _thread import start_new_thread
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import prod
 from pathlib import Path
-from threading import Event, Lock, Thread
+from threading import Event, Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -216,16 +217,22 @@ def emulate(
 
 
 def _run(library: _Library, launch: _Launch, report: _Report) -> None:
-    """Waits for a launch in a thread of its own: an interrupt, of which C hears nothing, ends the kernel."""
+    """Waits for a launch in a thread of its own: an interrupt, of which C hears nothing, ends the kernel.
+
+    Python raises an interrupt after a call, so none comes between `try` and the start of the thread; one that
+    comes while `Thread.start` waits would leave the kernel running.
+    """
     ended = Event()  # an interrupted `join` believes that the thread has ended
 
     def run() -> None:
         library.launch(ctypes.byref(launch), ctypes.byref(report))
         ended.set()
 
-    Thread(target=run, name="emulation").start()
     try:
+        start_new_thread(run, ())
         ended.wait()
+    except RuntimeError:  # there is no thread
+        raise
     except BaseException:
         report.code = INTERRUPTED
         ended.wait()

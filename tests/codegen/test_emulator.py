@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from _thread import start_new_thread
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -76,6 +77,25 @@ def test_an_interrupt_ends_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     finally:
         other.join()
         signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_while_the_kernel_starts_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that went on would write to arrays that are gone."""
+    monkeypatch.setenv(emulator.STEPS, str(2**60))
+    out = np.zeros(1, np.int32)
+
+    def interrupted(run: Callable[[], None], given: tuple[()]) -> None:
+        start_new_thread(run, given)
+        while not out[0]:
+            Event().wait(0.01)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(emulator, "start_new_thread", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Run()(ENDLESS, out)
+    after = int(out[0])
+    Event().wait(0.05)
+    assert out[0] == after > 0
 
 
 @pytest.mark.parametrize("scale", [0, -30, -14, 14])
