@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bench import columns, cublas, cublaslt, fused, nested, torch_baselines
+from bench import columns, cublas, cublaslt, fused, nested, pairs, torch_baselines
 from bench.cublaslt import EPILOGUE_DEFAULT, EPILOGUE_RELU_BIAS, Problem
 from bench.evaluations import LAYOUTS, Layout
 from bench.memory import DeviceArray, Probe
@@ -399,6 +399,9 @@ BASELINES: Mapping[str, Mapping[str, Make]] = {
     "sum": {"memcpy": memcpy_as_much, **_torch("sum")},
     "fivePoint": {"memcpy": memcpy_as_much, **_torch("fivePoint")},
     "softmax": {"memcpy": memcpy_as_much, **_torch("softmax")},
-    **{name: _torch(name) for name in (*fused.OPERATIONS, *nested.OPERATIONS, *columns.OPERATIONS)},
+    **{
+        name: _torch(name)
+        for name in (*fused.OPERATIONS, *nested.OPERATIONS, *columns.OPERATIONS, *pairs.OPERATIONS)
+    },
     "biasReluHalf": {"cublasLt": _lt(EPILOGUE_RELU_BIAS, bias=2), **_torch("biasReluHalf")},
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bench import columns, evaluations, fused, nested, operations
+from bench import columns, evaluations, fused, nested, operations, pairs
 from bench.data import Pattern
 from bench.derive import program
 from bench.operations import Expected, Inputs, Mesh, Operation
@@ -39,7 +39,7 @@ def operation(name: str) -> Operation:
     """UsageError R0861 where there is none of that name."""
     known = {
         **operations.OPERATIONS, **fused.OPERATIONS, **nested.OPERATIONS, **columns.OPERATIONS,
-        **evaluations.OPERATIONS,
+        **pairs.OPERATIONS, **evaluations.OPERATIONS,
     }  # fmt: skip
     if name not in known:
         listed = ", ".join(f"`{n}`" for n in known)

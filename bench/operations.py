@@ -132,7 +132,7 @@ def _sum_of_products(x: Inputs, mesh: Mesh) -> Expected:
     return Expected(first.values + second.values, first.magnitude + second.magnitude)
 
 
-def _batched(x: Inputs, mesh: Mesh) -> Expected:
+def batched(x: Inputs, mesh: Mesh) -> Expected:
     a, b = x
     batch, rows, columns = mesh
     inner = np.arange(a.shape[2])
@@ -220,8 +220,8 @@ OPERATIONS: Mapping[str, Operation] = {
     "sumOfProducts": Operation(
         lambda s: 2 * s["m"] * s["n"] * (s["k"] + s["l"]), lambda s: s["k"] + s["l"], _sum_of_products
     ),
-    "batchedProducts": Operation(lambda s: s["b"] * _product_flops(s), _of("k"), _batched),
-    "batchedHalf": Operation(lambda s: s["b"] * _product_flops(s), _of("k"), _batched),
+    "batchedProducts": Operation(lambda s: s["b"] * _product_flops(s), _of("k"), batched),
+    "batchedHalf": Operation(lambda s: s["b"] * _product_flops(s), _of("k"), batched),
     "copy": Operation(_number(0), _number(1), _copy),
     "axpy": Operation(lambda s: 2 * s["n"], _number(2), _axpy),
     "transposition": Operation(_number(0), _number(1), transposition),

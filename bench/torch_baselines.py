@@ -7,7 +7,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-from bench import columns, evaluations, fused, nested
+from bench import columns, evaluations, fused, nested, pairs
 from bench.work import Operands, Work
 from rise.errors import LaunchError
 
@@ -52,6 +52,7 @@ def functions(torch: Any, compiled: bool = False) -> Mapping[str, Function]:
         **fused.functions(torch),
         **nested.functions(torch),
         **columns.functions(torch),
+        **pairs.functions(torch),
         **evaluations.functions(torch),
     }
 

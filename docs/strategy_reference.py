@@ -32,13 +32,16 @@ from strategies.matmul import (
     split_k,
     staging,
     sums,
+    thread_tiles,
 )
 from strategies.matmul import tiling as tiles
 from strategies.matmul.schedule import MMA_SYNC
 from strategies.matmul.separate import separate_kernels
 
 LOOPS = (strategy, core, places, operands, normal_forms, nests, tiling, vectorise, moves, search, rounded)
-MATMUL = (rest, schedules, sums, tiles, grid, instructions, epilogue, split_k, parts, beside, columns, staging)
+MATMUL = (
+    rest, schedules, sums, tiles, grid, instructions, epilogue, split_k, parts, beside, columns, staging, thread_tiles,
+)  # fmt: skip
 BATCHES = (runs, threads, fragments)
 MODULES = (*LOOPS, *MATMUL, *BATCHES)
 
@@ -68,6 +71,7 @@ PRODUCT = (
     "fun((A: 64.64.f16, B: 64.64.f16) => A |> map(fun(row => B |> map(fun(col =>"
     " zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0))))))"
 )
+PRODUCT_OF_FLOATS = PRODUCT.replace("f16", "f32").replace("f32(a) * f32(b)", "a * b")
 RELU = PRODUCT.replace("=> A |>", "=> A |> map(map(fun(x => max(x, 0)))) |>")
 WITH_SUMS = (
     "fun((A: 64.64.f16, B: 64.64.f16) => let P = A |> map(fun(row => B |> map(fun(col =>"
@@ -385,6 +389,8 @@ EXAMPLES = {
     "rows_of_matrices": ("in_inputs(rows_of_matrices(id_))", SMALL),
     "by_threads": ("in_inputs(by_threads(32, id_))", VECTOR),
     "one_row": ("in_inputs(one_row())", ROW),
+    "in_steps": ("in_inputs(in_steps(16))", PRODUCT_OF_FLOATS),
+    "lifted": ("in_inputs(lifted(1))", SUMS.replace("reduce(+, 0)", "reduceSeq(Local)(fun(a, x => a + x), 0)")),
     "each_by_a_warp": ("in_inputs(each_by_a_warp(2, id_))", SMALL),
     "each_by_all": ("in_inputs(each_by_all(id_))", SMALL),
     "on_fragments_of": ("in_inputs(on_fragments_of((4, 2, 6), (16, 8), by_itself))", SCALED),
@@ -393,6 +399,7 @@ EXAMPLES = {
     "default": ("default()", SUMS),
     "tensor_core": ("tensor_core(block=(64, 64, 32), warp=(32, 32), stages=0, epilogue='direct')", GEMM),
     "elementwise": ("elementwise()", VECTOR),
+    "cuda_core": ("cuda_core(block=(32, 32, 8), warp=(32, 16), thread=(4, 4))", PRODUCT_OF_FLOATS),
     "columns": ("columns()", "fun(xss: 1024.64.f32 => xss |> transpose |> map(reduce(+, 0)))"),
     "reduction": ("reduction(threads=32)", "fun(xss: 64.1024.f32 => xss |> map(reduce(+, 0)))"),
     "one_pass": ("one_pass(rows=64, columns=32)", CHAIN),
@@ -444,7 +451,7 @@ SECTIONS |= {
     ),
     "Phases of products: tiles": "tile_output in_tile raster parts fragment_tiles epilogue_tiles",
     "Phases of products: sums": (
-        "tile_reduction at_folds at_step tupled warp_tiles tensorise accumulate_fragments load_once load_first"
+        "tile_reduction in_steps lifted at_folds at_step tupled warp_tiles tensorise accumulate_fragments load_once load_first"
         " load_each prefetch_fragments sliced over_blocks over_cluster in_parts parts_stored over_grid"
         " rows_reduced at_reductions stored_together scales_outside rows_inside rows_apart reduced_rows"
     ),
@@ -466,7 +473,7 @@ SECTIONS |= {
 # what phases are made of
 HELPERS = frozenset(
     "flatten in_zips in_components fuse_tiles in_tiles in_blocks if_in_list outermost_map computing in_warp"
-    " by_instructions on_fragments finish_epilogue in_slices in_place forms_in_place beside_products".split()
+    " by_instructions on_fragments finish_epilogue in_slices in_place forms_in_place beside_products at_parts_of_list".split()
 )
 
 

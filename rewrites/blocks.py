@@ -6,11 +6,9 @@ read neighbours, and each thread has several reads under way.
 
 from __future__ import annotations
 
-from rewrites.conditions import numbers
-from rewrites.match import Match
+from rewrites.conditions import elements_are_numbers, numbers
 from rewrites.rule import Rule
 from rewrites.rule import library_rule as rule
-from rise.types import Scalar, shape
 
 
 def _cyclic(name: str, level: str, stored: str, meaning: str) -> tuple[Rule, Rule]:
@@ -119,12 +117,6 @@ BY_ONE = rule(
 # --- tiles ------------------------------------------------------------------------------------------------
 
 
-def matrix_of_numbers(match: Match) -> str | None:
-    """Only numbers can be in a vector."""
-    element = shape(match.terms["xss"].type)[1]
-    return None if isinstance(element, Scalar) else f"`{element}` is not a number"
-
-
 TILES = rule(
     "tiles, introduced",
     "xss",
@@ -139,7 +131,7 @@ TILE_BY_THREADS = rule(
     "xss |> join |> asVector(v) |> split(t) |> mapSeqUnroll(fun(c => c |> mapThreads(0)(fun(x => x))))"
     " |> join |> asScalar |> split(n)",
     sizes=("v", "t", "n"),
-    conditions=(matrix_of_numbers,),
+    conditions=(elements_are_numbers("xss"),),
     meaning="A tile row by row: t vectors of v adjacent elements at once, one for each thread.",
 )
 TILE_BY_THREAD_ROWS = rule(
@@ -148,7 +140,7 @@ TILE_BY_THREAD_ROWS = rule(
     "xss |> split(r) |> mapThreads(1)(fun(rows => rows |> mapSeqUnroll(fun(row => row |> asVector(v)"
     " |> mapThreads(0)(fun(x => x)) |> asScalar)))) |> join",
     sizes=("v", "r"),
-    conditions=(matrix_of_numbers,),
+    conditions=(elements_are_numbers("xss"),),
     meaning="A tile by threads in two dimensions, each r vectors below each other: neighbours share rows.",
 )
 TRANSPOSED_IN_SHARED = rule(

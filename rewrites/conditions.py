@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from rewrites.match import Match, describe
 from rise.expr import Expr, Identifier, Lambda, Literal, Primitive, call, children, subterms
 from rise.normal import is_view
-from rise.types import Array, Function, Index, Pair, Scalar, Type
+from rise.types import Array, Function, Index, Pair, Scalar, Type, shape
 
 
 @dataclass(frozen=True)
@@ -178,6 +178,16 @@ def total(name: str) -> SideCondition:
 
 
 # --- types --------------------------------------------------------------------------------------------
+
+
+def elements_are_numbers(name: str) -> SideCondition:
+    """The innermost elements of an array of arrays are numbers."""
+
+    def check(match: Match) -> str | None:
+        element = shape(match.terms[name].type)[1]
+        return None if isinstance(element, Scalar) else f"`{element}` is not a number"
+
+    return SideCondition(f"elements of {name}: numbers", "Only numbers can be in a vector.", check)
 
 
 def numbers(*names: str) -> SideCondition:

@@ -128,16 +128,13 @@ def _operands(choose: Choose) -> Mapping[str, Type]:
 
 
 def _product(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:
-    """The product of the members of a pair, in the type of the result."""
+    """The product of the members of a pair, in the type of the result, and sums of such."""
     from rise.check.program import check_expression
 
     match types["f"]:
-        case Function(Pair(operand, _), total):
-            return {
-                "f": check_expression(
-                    f"fun((p: ({operand}, {operand})) => {total}(fst(p)) * {total}(snd(p)))"
-                )
-            }
+        case Function(Pair(operand, _), Scalar() as total):
+            product = f"fun((p: ({operand}, {operand})) => {total}(fst(p)) * {total}(snd(p)))"
+            return {"f": check_expression(product), "op": Primitive(primitive("add"), (total,))}
         case other:
             raise TypeError(str(other))
 
@@ -161,6 +158,8 @@ HINTS: Mapping[str, Hint] = {
             "blockReduce", "reduceTree", "reduceTree, strided", "J >> reduce", "*reduce >> reduce",
             "*(f >> reduce) >> reduce", "reduce of arrays, by elements", "concat >> reduce",
             "reduce, backwards", "reorder >> reduce", "roundUp reduce", "roundUp scan", "scan in blocks",
+            "roundUp reduce, of pairs", "product, k in slices", "product, k in slices, A by columns",
+            "product, k in slices, B by columns", "product, k in slices, both by columns",
             "separateSumHV", "separateSumVH", "reduce → threads", "reduce → lanes",
             "reduceTree, strided vectors", "reduce, loaded", "reduce, loaded as vectors", "reduce, as a row",
         ),

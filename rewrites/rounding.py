@@ -9,16 +9,17 @@ from __future__ import annotations
 from math import isfinite
 
 from rewrites.algorithmic import separated
-from rewrites.conditions import SideCondition
+from rewrites.conditions import SideCondition, total
 from rewrites.match import Match
 from rewrites.rule import computed
 from rewrites.rule import library_rule as rule
 from rewrites.typed import named
 from rise.expr import Apply, Expr, Identifier, Lambda, Literal, Primitive, apply, call, closed_parts
+from rise.interpret import call as evaluate
 from rise.nat import Nat, ceiling_quotient, constant, divides
 from rise.normal import simplify
 from rise.primitives.declare import primitive
-from rise.types import Array, Data, Index, Pair, Scalar
+from rise.types import Array, Data, Index, Pair, Scalar, as_data
 
 
 def missing(size: Nat | None, tile: int) -> Nat | None:
@@ -52,9 +53,9 @@ MAP_EMPTY_ROWS = rule(
 
 PRODUCT_ROWS = rule(
     "rows of a product",
-    "xs |> map(fun(row => ys |> map(fun(col => zip(g(row))(h(col)) |> map(f) |> reduce(+, 0)))))",
+    "xs |> map(fun(row => ys |> map(fun(col => zip(g(row))(h(col)) |> map(f) |> reduce(op, z)))))",
     "xs |> map(g) |> map(fun(row =>"
-    " ys |> map(h) |> map(fun(col => zip(row)(col) |> map(f) |> reduce(+, 0)))))",
+    " ys |> map(h) |> map(fun(col => zip(row)(col) |> map(f) |> reduce(op, z)))))",
     meaning="What is done with rows and columns as a whole is done with the matrices before.",
 )
 
@@ -88,17 +89,25 @@ def _finite(term: Expr) -> bool:
     return isinstance(term, Literal) and isfinite(term.value)
 
 
+def _is_zero_at_zeros(function: Lambda) -> bool:
+    """Whether it gives 0 for zeros: by its denotation, if it depends on nothing else."""
+    zeros = zero_of(as_data(function.parameter.type), function)
+    if function.free or isinstance(zeros, str):
+        return _zero(function.body, function.parameter.name)
+    return bool(evaluate(Apply(function, zeros)) == 0)
+
+
 def _of_zeros(match: Match) -> str | None:
     function = match.terms["f"]
-    if isinstance(function, Lambda) and _zero(function.body, function.parameter.name):
+    if isinstance(function, Lambda) and _is_zero_at_zeros(function):
         return None
     return "the function of two zeros is not known to be 0"
 
 
 ROUND_UP_SUMS = rule(
     "roundUp sums",
-    "zip(xs)(ys) |> map(f) |> reduce(+, 0)",
-    "zip(xs |> padCst(0, p)(0))(ys |> padCst(0, p)(0)) |> map(f) |> reduce(+, 0)",
+    "zip(xs)(ys) |> map(f) |> reduce(op, 0)",
+    "zip(xs |> padCst(0, p)(0))(ys |> padCst(0, p)(0)) |> map(f) |> reduce(op, 0)",
     sizes=("p",),
     conditions=(
         SideCondition(
@@ -107,7 +116,16 @@ ROUND_UP_SUMS = rule(
             _of_zeros,
         ),
     ),
-    meaning="Sums with p more products, each of two zeros.",
+    meaning="Sums with p more products, each of two zeros; or any reduction whose neutral element is 0.",
+)
+ROUND_UP_PAIRS = rule(
+    "roundUp reduce, of pairs",
+    "zip(xs)(ys) |> map(f) |> reduce(op, z)",
+    "zip(zip(generate(fun(i => true)) |> padCst(0, p)(false))(xs |> padEmpty(p)))(ys |> padEmpty(p))"
+    " |> map(fun(((inside, x), y) => select(inside, f((x, y)), z))) |> reduce(op, z)",
+    sizes=("p",),
+    conditions=(total("f"),),
+    meaning="Any reduction of pairs, with p neutral elements behind the last one.",
 )
 
 

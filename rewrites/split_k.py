@@ -16,13 +16,13 @@ BY_COLUMNS = (" |> transpose", "split(w)", " |> transpose")
 
 
 def _in_slices(name: str, first: tuple[str, str, str], second: tuple[str, str, str]) -> Rule:
-    dot = "fun(col => zip(row)(col) |> map(f) |> reduce(+, 0))"
+    dot = "fun(col => zip(row)(col) |> map(f) |> reduce(op, z))"
     return rule(
         f"product, k in slices{name}",
         f"xs{first[0]} |> map(fun(row => ys{second[0]} |> map({dot})))",
         f"zip(xs |> {first[1]})(ys |> {second[1]}) |> map(fun((a, b) =>"
         f" a{first[2]} |> map(fun(row => b{second[2]} |> map({dot})))))"
-        " |> transpose |> map(transpose) |> map(map(reduce(+, 0)))",
+        " |> transpose |> map(transpose) |> map(map(reduce(op, z)))",
         sizes=("w",),
         exact=False,
         meaning="A product of matrices as a sum of products of slices of w, with the layout of the matrices.",

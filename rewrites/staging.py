@@ -119,6 +119,19 @@ COPY_IN_BATCHES = tuple(
 )
 
 # by primitive
+COPY_TURNED = {
+    primitive: rule(
+        f"{primitive}, rows as columns",
+        f"x |> {primitive}(l)",
+        "x |> join |> split(t) |> mapSeqUnroll(fun(c => c |> mapThreads(0)(fun(e => e)))) |> join |> split(m)"
+        f" |> transpose |> {primitive}(l) |> transpose",
+        sizes=("t", "m"),
+        layouts=("l",),
+        conditions=(not_yet_copied,),
+        meaning="Threads read a tile along its rows, and store its columns as rows.",
+    )
+    for primitive in COPIES
+}
 SWIZZLE = {
     primitive: rule(
         f"{primitive}, swizzled",

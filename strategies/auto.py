@@ -90,6 +90,7 @@ from strategies.search.identity import identity
 from strategies.search.open_sizes import Expected
 from strategies.search.passes import in_one_pass
 from strategies.search.space import Point
+from strategies.search.threads import by_threads, on_tensor_cores
 
 DEFAULT = Point.of("default", {})
 LEVELS = "the program has levels, which stay"
@@ -360,8 +361,20 @@ class _Kernels:
         if isinstance(found, str) and is_pair_of_kernels(term):
             return self._members(term)
         if isinstance(found, str):
-            return choice(self._parts(product_stored), lambda part: self._default(part, found))(term)
+            threads = FunctionStrategy("by_threads", lambda part: self._by_threads(part, found))
+            ways = [threads, self._parts(product_stored)]
+            ways = ways[::-1] if on_tensor_cores(closed) else ways
+            return choice(*ways, lambda part: self._default(part, found))(term)
         self.made.append(found[0])
+        return self._of_closed(found[1], bound)
+
+    def _by_threads(self, term: Expr, reason: str) -> Result:
+        """Reductions of all pairs of rows that tensor cores do not compute, for this reason."""
+        closed, bound = closed_over(term, self.inputs)
+        found = by_threads(self.search, closed)
+        if found is None:
+            return Failure("by_threads", term, "it does not reduce all pairs of rows of two matrices")
+        self.made.append(replace(found[0], reason=f"{found[0].reason}; {reason}"))
         return self._of_closed(found[1], bound)
 
     def _summed(self, term: Expr, closed: Expr) -> Result:

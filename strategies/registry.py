@@ -29,6 +29,7 @@ MODULES: Mapping[str, str] = {
     "auto": "strategies.auto",
     "default": "strategies.default",
     "tensor_core": "strategies.matmul.tensor_core",
+    "cuda_core": "strategies.matmul.cuda_core",
     "one_pass": "strategies.matmul.one_pass",
     "batch": "strategies.batches.batch",
     "elementwise": "strategies.memory_bound.elementwise",

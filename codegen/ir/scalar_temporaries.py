@@ -214,6 +214,13 @@ def negated(condition: i.Expression) -> i.Expression:
     return i.Operator("not", (condition,), BOOL)
 
 
+def either_of(condition: i.Expression, one: i.Expression, other: i.Expression) -> i.Expression:
+    """One of two values; the condition itself where these say whether it holds."""
+    if one == i.Number(True, BOOL) and other == i.Number(False, BOOL):
+        return condition
+    return i.Operator("select", (condition, one, other), one.type)
+
+
 def both(one: i.Expression, other: i.Expression) -> i.Expression:
     return i.Operator("and", (one, other), BOOL)
 

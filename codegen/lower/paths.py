@@ -22,6 +22,7 @@ from codegen.ir.scalar_temporaries import (
     assuming_not_less,
     comparison,
     decided,
+    either_of,
     in_blocks,
     less,
     negated,
@@ -174,7 +175,7 @@ class Resolver:
             one = first(assuming_less(facts, value, limit))
         with self.scalars.under(negated(condition), facts):
             other = second(assuming_not_less(facts, value, limit))
-        return one if one == other else i.Operator("select", (condition, one, other), one.type)
+        return one if one == other else either_of(condition, one, other)
 
     def _select(
         self,
@@ -191,7 +192,7 @@ class Resolver:
             one = self.read(first, path, facts, bound)
         with self.scalars.under(negated(chosen), facts):
             other = self.read(second, path, facts, bound)
-        return i.Operator("select", (chosen, one, other), one.type)
+        return either_of(chosen, one, other)
 
     # --- writing --------------------------------------------------------------------------------------
 

@@ -42,6 +42,8 @@ def _command(command: i.Command, facts: Facts, names: Names, fragments: bool) ->
             return _in_two_versions(command, facts, names)
         case i.For(role=i.Role.REDUCTION, unroll=False, body=turn) if not fragments and _loads_ahead(turn):
             return replace(command, body=_in_two_versions(turn, below, names))
+        case i.For(role=i.Role.PIPELINE):
+            fragments = True
     parts = (_command(part, below, names, fragments) for part in i.inner(command))
     return i.with_inner(command, tuple(parts))
 

@@ -30,7 +30,7 @@ from strategies.batches.banks import (
     conflicts,
     distances,
 )
-from strategies.batches.runs import LEAST_ASYNCHRONOUS, PADDING, PART
+from strategies.batches.runs import PADDING, PART
 from strategies.core import (
     Rewrite,
     Strategy,
@@ -48,7 +48,7 @@ from strategies.matmul.instructions import accumulate_fragments, load_once, tens
 from strategies.matmul.products import Product, at_products, bring_prologue, is_product, separate_prologue
 from strategies.matmul.rounding import ANYTHING, ZEROS, rounded_up, row_of
 from strategies.matmul.schedules import operands_named, products
-from strategies.matmul.staging import TileCopy, stage
+from strategies.matmul.staging import ASYNCHRONOUS, TileCopy, stage
 from strategies.matmul.tiling import tile_reduction
 from strategies.memory_bound.blocks import WIDEST, in_groups
 from strategies.normal_forms import INWARD
@@ -197,11 +197,11 @@ def row_copy(term: Expr, threads: int, vector: int = 0, in_memory: bool = True) 
         row_of(matrix) for part in outermost_parts(term, is_product) for matrix in Product.of(part).operands
     ]
     known = [row for row in rows if row is not None and row.size.value is not None]
-    width = max((row.width for row in known), default=LEAST_ASYNCHRONOUS)
+    width = max((row.width for row in known), default=ASYNCHRONOUS)
     divided = gcd(WIDEST // width, vector, *(row.size.value or 1 for row in known))
-    wide = len(known) == len(rows) and divided * min(row.width for row in known) >= LEAST_ASYNCHRONOUS
+    wide = len(known) == len(rows) and divided * min(row.width for row in known) >= ASYNCHRONOUS
     asynchronous = wide and in_memory and divided >= vector
-    at_once = divided if wide and divided >= vector else vector or max(1, LEAST_ASYNCHRONOUS // width)
+    at_once = divided if wide and divided >= vector else vector or max(1, ASYNCHRONOUS // width)
     return TileCopy(threads, at_once, PADDING, asynchronous, in_columns=True, loads=LOADS // at_once)
 
 

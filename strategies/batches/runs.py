@@ -26,11 +26,11 @@ from strategies.core import (
     prints_as_call,
     seq,
 )
+from strategies.matmul.staging import ASYNCHRONOUS
 from strategies.memory_bound.blocks import WIDEST, Block, refuse
 from strategies.operands import each_operand
 from strategies.places import mapped
 
-LEAST_ASYNCHRONOUS = 4  # bytes
 BANKS = 64  # bytes: rows that are multiples of so many start in few different banks
 LONG = 128  # bytes of rows that may start in no bank twice: loads and stores of fragments take long
 PART = 16  # bytes of a row that lanes load at once, of which eight rows are in different banks
@@ -91,7 +91,7 @@ def staged(threads: int, vector: int = 0) -> Strategy:
         runs = list(arrays_of(term.type))
         if not all(isinstance(shape(run)[1], Scalar) for run in runs):
             return refuse("staged", f"`{term.type}` is not made of arrays of numbers")
-        asynchronous = all(vector_of(run, vector) * width_of(run) >= LEAST_ASYNCHRONOUS for run in runs)
+        asynchronous = all(vector_of(run, vector) * width_of(run) >= ASYNCHRONOUS for run in runs)
         padded = padding_of(runs)
         layout = PADDED.with_sizes(p=padded) if padded else id_
         copy = COPY_ASYNC if asynchronous else id_

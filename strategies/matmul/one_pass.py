@@ -50,8 +50,8 @@ from strategies.matmul.constraints import pattern
 from strategies.matmul.grid import computing, outermost_map
 from strategies.matmul.instructions import DEPTH, workers_on
 from strategies.matmul.parts import NO_ROWS, dimensions, in_parts, rearranges
-from strategies.matmul.rounding import LEAST_ASYNCHRONOUS, longer_inward
-from strategies.matmul.staging import TileCopy, copied, specialise, stage
+from strategies.matmul.rounding import longer_inward
+from strategies.matmul.staging import ASYNCHRONOUS, TileCopy, copied, specialise, stage
 from strategies.places import arguments, computes, in_inputs, mapped
 from strategies.result_views import at_computed
 from strategies.rounded import tanh_of_scores
@@ -364,7 +364,7 @@ def one_pass(
     count = rows // fragment
     in_bulk = workers.family is Family.WGMMA
     copies = TileCopy(
-        workers.threads * count, vector, padding=8, asynchronous=vector * OPERAND_BYTES >= LEAST_ASYNCHRONOUS,
+        workers.threads * count, vector, padding=8, asynchronous=vector * OPERAND_BYTES >= ASYNCHRONOUS,
         swizzled=True, bulk=in_bulk,
     )  # fmt: skip
     specialised = in_bulk and warp_specialised

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rewrites import algorithmic as a
 from rewrites import movement as m
 from rewrites.folds import FACTOR_OF_SUM
+from rewrites.members import MEMBERS_APART
 from rewrites.pointwise import POINTWISE, RESULTS
 from rewrites.prologue import (
     BLOCK_FUSION,
@@ -180,6 +181,7 @@ _products = seq(
     normalize(BYTE_WIDENED),
     normalize(choice(a.SEPARATE_REDUCTION, m.DROP_UNUSED)),
     normalize(choice(a.SEPARATE_PRODUCT, m.DROP_UNUSED)),
+    normalize(MEMBERS_APART),
     normalize(choice(PROLOGUE_OF_COLUMNS, PROLOGUE_OF_COLUMNS_SAME, PROLOGUE_OF_ROWS, PROLOGUE_OF_ROWS_SAME)),
 )
 # factors that a sum's terms share stand beside it before these are taken to be operands

@@ -19,9 +19,11 @@ from rewrites.rounding import (
     PRODUCT_ROWS,
     ROUND_UP,
     ROUND_UP_COLUMNS,
+    ROUND_UP_PAIRS,
     ROUND_UP_SUMS,
     missing,
 )
+from rewrites.rule import Rule
 from rise.expr import Expr, Lambda, call
 from rise.nat import Nat, divides
 from rise.types import Array, Scalar, shape
@@ -39,10 +41,8 @@ from strategies.core import (
     top_down,
 )
 from strategies.matmul.products import Product, at_products, is_product
-from strategies.matmul.staging import WIDEST, TileCopy
+from strategies.matmul.staging import ASYNCHRONOUS, WIDEST, TileCopy
 from strategies.places import arguments
-
-LEAST_ASYNCHRONOUS = 4  # bytes
 
 # what is made longer, from the result to the arrays that it is computed from
 longer_inward = normalize(
@@ -60,6 +60,8 @@ longer_inward = normalize(
 )
 
 
+# of products of any operator
+ANY_REDUCTION = (ROUND_UP_SUMS, ROUND_UP_PAIRS)
 # what is past the last row or column: zeros, as copying units put them there, or whatever is there
 ZEROS: Strategy = normalize(EMPTY_AS_ZEROS)
 ANYTHING: Strategy = id_
@@ -67,7 +69,11 @@ ANYTHING: Strategy = id_
 
 @prints_as_call
 def rounded_up(
-    block: tuple[int, int, int], copies: TileCopy | None, schedule: Rewrite, behind: Rewrite = ZEROS
+    block: tuple[int, int, int],
+    copies: TileCopy | None,
+    schedule: Rewrite,
+    behind: Rewrite = ZEROS,
+    rules: tuple[Rule, ...] = (ROUND_UP_SUMS,),
 ) -> Strategy:
     """The schedule, of a matrix around products; where tiles do not divide it, of a larger one.
 
@@ -77,6 +83,7 @@ def rounded_up(
     copies:   how tiles of operands are copied, if they are
     schedule: of a matrix of whole tiles
     behind:   what is past the last row and column, whose results are dropped
+    rules:    by which of them a reduction may have more elements
     """
 
     def make(term: Expr) -> Rewrite:
@@ -90,7 +97,7 @@ def rounded_up(
         if unaligned is not None:
             reason, hint = unaligned
             return lambda refused: Failure("rounded_up", refused, reason, hint=hint)
-        deeper = at_products(sums(block[2])) if any(depths) else id_
+        deeper = at_products(sums(block[2], rules)) if any(depths) else id_
         whole = seq(longer_inward, deeper, behind, schedule)
         longer = [ROUND_UP.with_sizes(p=rows)] if rows is not None else []
         wider = [ROUND_UP_COLUMNS.with_sizes(p=columns)] if columns is not None else []
@@ -104,12 +111,14 @@ def rounded_up(
 
 
 @prints_as_call
-def sums(depth: int) -> Strategy:
-    """A product's sums up to the next multiple of the tile."""
+def sums(depth: int, rules: tuple[Rule, ...] = (ROUND_UP_SUMS,)) -> Strategy:
+    """A product's sums up to the next multiple of the tile, by the first of the rules that applies."""
 
     def make(product: Expr) -> Rewrite:
         more = missing(Product.of(product).length, depth)
-        return top_down(ROUND_UP_SUMS.with_sizes(p=more)) if more is not None else id_
+        if more is None:
+            return id_
+        return top_down(choice(*(rule.with_sizes(p=more) for rule in rules)))
 
     return depending(make)
 
@@ -139,7 +148,7 @@ def refused(products: list[Expr], copies: TileCopy) -> tuple[str, str] | None:
     for row in rows:
         least = WIDEST if copies.bulk else copies.of(Array(row.size, row.element))["v"] * row.width
         asynchronous = not copies.bulk and copies.primitive(row.contiguity) == "copyAsync"
-        alone = asynchronous and least < LEAST_ASYNCHRONOUS
+        alone = asynchronous and least < ASYNCHRONOUS
         if divides(least, row.bytes) and not alone:
             continue
         who = "the copying unit takes" if copies.bulk else "a thread copies at once"
@@ -153,7 +162,7 @@ def slower_path(rows: list[Row], copies: TileCopy) -> str:
     """Parameters with which threads copy vectors that divide all rows."""
     width = next(v for v in (8, 4, 2, 1) if all(divides(v, r.size) and v * r.width <= WIDEST for r in rows))
     instructions = "fragment=16,8,16 " if copies.bulk else ""
-    narrow = " cp_async=false" if any(width * r.width < LEAST_ASYNCHRONOUS for r in rows) else ""
+    narrow = " cp_async=false" if any(width * r.width < ASYNCHRONOUS for r in rows) else ""
     return f"use `{instructions}vector={width}{narrow}`, which is slower, or rows made longer by zeros"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from rewrites import lowering as low
@@ -37,6 +37,7 @@ NO_PATTERN = (
     "the copying unit swizzles rows of 32, 64 or 128 bytes, and the rows of a tile are not a multiple"
 )
 WIDEST = 16  # bytes that a thread moves at once
+ASYNCHRONOUS = 4  # bytes that it moves at least, past its registers
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class TileCopy:
     asynchronous: by `cp.async` where operands are not computed
     in_columns: by fewer threads, up to a quarter, if then each always has the same part of a row
     loads: of each thread, that are under way before it stores the first, where copies go through registers
+    turned: tiles whose rows are contiguous are stored by columns, element by element, if that is asynchronous
     """
 
     threads: int
@@ -58,6 +60,7 @@ class TileCopy:
     bulk: bool = False
     in_columns: bool = False
     loads: int = 0
+    turned: bool = False
 
     def primitive(self, tile: Known) -> str:
         computed = isinstance(tile, Contiguity) and tile.computed
@@ -66,6 +69,9 @@ class TileCopy:
     def rule(self, tile: Known, type_: Type) -> Rule:
         """The copy of a tile, along its contiguous dimension."""
         by_columns = _by_columns(tile)
+        if self.turned and not by_columns and is_copied_alone(shape(type_)[1]):
+            threads = replace(self, vector=1).of(type_)["t"]
+            return s.COPY_TURNED[self.primitive(tile)].with_sizes(t=threads)
         batches = self.loads and self.primitive(tile) == "copyThreads"
         rules = s.COPY_IN_BATCHES if batches else s.COPY[self.primitive(tile)]
         sizes = self.of(type_, by_columns)
@@ -96,6 +102,11 @@ class TileCopy:
         row = max(1, (sizes[0 if by_columns else -1].value or 1) // vector)
         alike = (t for t in each if (t % row == 0 or row % t == 0) and 4 * t >= 3 * each[0])
         return {"v": vector, "t": next(alike, each[0]) if self.in_columns else each[0]}
+
+
+def is_copied_alone(element: Type) -> bool:
+    """Whether an asynchronous copy moves a single element."""
+    return isinstance(element, Scalar) and element.bytes >= ASYNCHRONOUS
 
 
 def copies_of(s: Schedule) -> TileCopy:

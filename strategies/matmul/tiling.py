@@ -73,8 +73,8 @@ def in_zips(s: Rewrite) -> Strategy:
 
 
 @prints_as_call
-def in_tile(s: Rewrite) -> Strategy:
-    """s at a tile of a matrix: in the body of the maps that compute its tiles.
+def in_tile(s: Rewrite, dimensions: int = MATRIX) -> Strategy:
+    """s at a tile, of a matrix or an array of so many dimensions: in the body of the maps that compute tiles.
 
     before: e |> map(f) |> join, where f(x) is a matrix
     after:  e |> map(x => s(f(x))) |> join
@@ -84,7 +84,7 @@ def in_tile(s: Rewrite) -> Strategy:
         if not computes(term):
             return argument(run)(term)
         body = call(term)[2][0].body  # type: ignore[index, union-attr]  # of a map's function
-        return mapped(s if rank(body) <= 2 else run)(term)
+        return mapped(s if rank(body) <= dimensions else run)(term)
 
     return FunctionStrategy("in_tile", run)
 

@@ -195,10 +195,10 @@ class Problem(Remembers):
         if rank(inner) > 3:
             listed = cls._nested(_after(in_inputs(lambda _: Success(inner)), program))
             return listed and replace(listed, elsewhere=elsewhere)
-        found, scattered = _outlined(program), False
+        found, scattered = outlined(program), False
         if inner is not _body(program) and not _is_of_one_matrix(found):
             scattered = any(_is(part, "scatterBy") for part in subterms(_body(program)))
-            found = _outlined(inner)
+            found = outlined(inner)
         products = outermost_parts(found, is_product) if found is not None else []
         if not products or found is None:
             return None
@@ -219,9 +219,9 @@ class Problem(Remembers):
             batch = (batch + least + 1) // 2
             if any(_is(part, "prefixes") for part in subterms(_body(program))):
                 missing = max(0.0, 1 - least / batch)
-        separated = _after(separate_prologue, found)
-        multiplied = next((a for a, _ in operands(separated)), parts[0][0])
-        computed = any(copied_along_k(matrix) is None for matrix in computed_operands(separated))
+        apart = _after(separate_prologue, found)
+        multiplied = next((a for a, _ in operands(apart)), parts[0][0])
+        computed = any(copied_along_k(matrix) is None for matrix in computed_operands(apart))
         operand = shape(multiplied.type)[1]
         along_k = all(_along(a) for a, _, _ in parts), all(_along(b) for _, b, _ in parts)
         return cls(
@@ -229,7 +229,7 @@ class Problem(Remembers):
             _bytes(operand), _bytes(element), along_k, str(operand),
             computed, _added(found, result),
             *_counted(products), _work(found), sum(map(_operations, columns_of(found))),
-            in_one_sum=_in_one_sum(found if computed else separated, len(products), not computed),
+            in_one_sum=_in_one_sum(found if computed else apart, len(products), not computed),
             scattered=scattered, elsewhere=elsewhere,
             input_bytes=_input_bytes(program), missing=missing,
             in_boxes=all(in_boxes(matrix) for both in operands(found) for matrix in both),
@@ -290,7 +290,7 @@ def _loaded(products: list[Expr]) -> tuple[int, int]:
     return (distinct[0], all_) if distinct[0] <= distinct[1] else (all_, distinct[1])
 
 
-def _outlined(program: Expr) -> Expr | None:
+def outlined(program: Expr) -> Expr | None:
     """The program with each product a matrix of its own, of one matrix or of an array of them."""
     matrix = seq(view_inward, outline)
     single = len(shape(_body(program).type)[0]) == 2
@@ -298,6 +298,12 @@ def _outlined(program: Expr) -> Expr | None:
         program
     )
     return None if isinstance(result, Failure) else result.term
+
+
+def separated(program: Expr) -> Expr | None:
+    """The same with functions of operands' elements in maps over these."""
+    found = outlined(program)
+    return found and _after(separate_prologue, found)
 
 
 def _is_of_one_matrix(found: Expr | None) -> bool:

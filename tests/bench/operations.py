@@ -19,6 +19,7 @@ MEMORY = ROOT / "benchmarks" / "tables" / "memory.rise"
 NESTED = ROOT / "benchmarks" / "tables" / "nested.rise"
 
 COLUMNS = ROOT / "benchmarks" / "tables" / "columns.rise"
+PAIRS = ROOT / "benchmarks" / "tables" / "pairs.rise"
 
 PROGRAMS = {
     "gemm": (GEMM, "gemm", {"m": 7, "n": 5, "k": 13}),
@@ -82,6 +83,12 @@ PROGRAMS = {
     "channelMeans": (COLUMNS, "channelMeans", {"b": 3, "m": 7, "n": 5}),
     "columnVariances": (COLUMNS, "columnVariances", {"m": 17, "n": 5}),
     "softmaxOfColumns": (COLUMNS, "softmaxOfColumns", {"m": 7, "n": 5}),
+    "floatProduct": (PAIRS, "floatProduct", {"m": 7, "n": 5, "k": 13}),
+    "floatProductBt": (PAIRS, "floatProductBt", {"m": 7, "n": 5, "k": 13}),
+    "floatBatch": (PAIRS, "floatBatch", {"b": 3, "m": 7, "n": 5, "k": 13}),
+    "manhattan": (PAIRS, "manhattan", {"m": 7, "n": 5, "k": 13}),
+    "chebyshev": (PAIRS, "chebyshev", {"m": 7, "n": 5, "k": 13}),
+    "shortestPaths": (PAIRS, "shortestPaths", {"m": 7, "n": 5, "k": 13}),
     "headScores": (NESTED, "headScores", {"b": 2, "h": 3, "m": 7, "n": 5, "k": 13}),
     "groupScores": (NESTED, "groupScores", {"b": 2, "h": 3, "m": 7, "n": 5, "k": 13}),
     "softmaxOfHeads": (NESTED, "softmaxOfHeads", {"b": 2, "h": 3, "m": 5, "n": 7}),

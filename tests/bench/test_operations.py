@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench import columns, evaluations, fused, nested
+from bench import columns, evaluations, fused, nested, pairs
 from bench.data import integers, normal
 from bench.interpreted import operation
 from bench.operations import OPERATIONS, bound
@@ -20,7 +20,7 @@ from tests.support.nightly import in_turn
 
 
 def test_every_operation_is_tested() -> None:
-    rooms = (fused, nested, columns, evaluations)
+    rooms = (fused, nested, columns, pairs, evaluations)
     assert set(PROGRAMS) == {*OPERATIONS, *(name for room in rooms for name in room.OPERATIONS)}
 
 

@@ -246,6 +246,9 @@ class Tensor(np.ndarray):
         keepdims = keepdim or given.get("keepdims", False)
         return np.add.reduce(self, axis=axis, keepdims=keepdims, dtype=given.get("dtype"))
 
+    def amin(self, axis: int) -> Any:
+        return np.min(np.asarray(self), axis)
+
     def var(self, axis: int, correction: int) -> Any:  # type: ignore[override]  # as torch
         return np.var(np.asarray(self), axis, ddof=correction)
 
@@ -310,9 +313,13 @@ def fake_torch() -> Any:
         assert given == ("stream", 7)
         yield
 
+    def cdist(a: Any, b: Any, p: float) -> Any:
+        differences = np.abs(np.asarray(a)[:, None] - np.asarray(b))
+        return differences.sum(-1) if p == 1 else differences.max(-1)
+
     torch.__dict__.update(
         float32=np.dtype(np.float32), float16=np.dtype(np.float16), mm=mm, bmm=mm,
-        matmul=mm, mv=mm, addmm=addmm,
+        matmul=mm, mv=mm, addmm=addmm, cdist=cdist,
         softmax=softmax, sum=np.sum, add=lambda y, x, alpha: y + alpha * x, relu=lambda x: np.maximum(x, 0),
         clamp=np.clip,
         nn=SimpleNamespace(

@@ -109,6 +109,12 @@ REFUSALS = (
         "`3.i32` is not a number",
     ),
     (
+        "elements of xss: numbers",
+        the("a tile by threads", v=2, t=2, n=4),
+        "fun(xss: 2.4.(i32, i32) => xss)",
+        "`(i32, i32)` is not a number",
+    ),
+    (
         "f: numbers",
         the("vectorize", n=2),
         "fun(xs: 4.i32 => xs |> map(fun(x => (x, x))))",
@@ -184,8 +190,12 @@ def test_a_condition_refuses(condition: str, rule: Rule, text: str, reason: str)
 
 
 # these are of the tensor-core rules and of those for blocks, and are tested with them
-ELSEWHERE = {"same element", "known elements", "not yet copied", "matrix of numbers", "is matrix"}
-LIKEWISE = {"g: numbers": "f: numbers"}
+ELSEWHERE = {"same element", "known elements", "not yet copied", "is matrix"}
+LIKEWISE = {
+    "g: numbers": "f: numbers",
+    "elements of xsss: numbers": "elements of xss: numbers",
+    "elements of xssss: numbers": "elements of xss: numbers",
+}
 
 
 def test_every_condition_refuses_something() -> None:

@@ -281,6 +281,8 @@ def test_every_computed_rule_has_instances() -> None:
     others |= {"maximum of a monotone function", "named elements in a maximum"}
     # tests/rewrites/test_literal_factors.py, for this one
     others |= {"literal factors as one"}
+    # tests/rewrites/test_members.py, for this one
+    others |= {"members of rows and of columns, apart"}
     # tests/strategies/test_columns.py derives products with these
     others |= {"column on fragments", "elements as a map", "pointwise, reductions apart"}
     # tests/strategies/test_one_pass_by_warps.py derives programs with this one at random sizes

@@ -156,7 +156,7 @@ def modules() -> Iterator[tuple[str, ast.Module]]:
 
 
 # of another strategy, or of records
-OTHERS = {"one_pass", "passes", "store"}
+OTHERS = {"one_pass", "passes", "store", "cuda_core"}
 
 
 def test_no_module_names_parameters_by_text() -> None:

@@ -33,6 +33,9 @@ SMALL = {"default": 3}  # spaces with so many members, all others have more than
 PROGRAMS = {
     "default": "def f(xs: 7.5.61.f32) = xs |> map(map(map(x => 2 * x + 1)))",
     "elementwise": "def f(xs: 7.61.f32) = xs |> map(map(x => 2 * x + 1))",
+    "columns": "def f(xs: 131.37.f32) = xs |> transpose |> map(reduce(+, 0))",
+    "cuda_core": "def f(A: 67.45.f32, B: 45.70.f32) = A |> map(row => transpose(B) |> map(col =>"
+    " zip(row)(col) |> map((x, y) => x * y) |> reduce(+, 0)))",
     "reduction": "def f(xs: 5.1031.f32) = xs |> map(reduce(+, 0))",
     "rows": "def f(xs: 3.1543.f32) = xs |> map(row => let s = row |> reduce(+, 0) in row |> map(x => x + s))",
     "transposition": "def f(xs: 61.131.f32) = xs |> transpose",
