@@ -9,6 +9,8 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,9 @@ from hypothesis import HealthCheck, settings
 
 from codegen.passes import verify
 from rise.depth import deep
+from tests.support.nightly import LONG, NIGHTLY, is_left_out
+
+TESTS = Path(__file__).parent
 
 COMMON: dict[str, Any] = {
     "deadline": None,
@@ -30,6 +35,26 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 YOUNG = 1_000_000  # objects that were made since the last collection of garbage
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """CI leaves out some cases of long tests."""
+    if NIGHTLY:
+        return
+    cases: dict[tuple[str, str], list[pytest.Item]] = {}
+    for item in items:
+        if isinstance(item, pytest.Function) and item.originalname in _long_tests(item.path):
+            cases.setdefault((str(item.path), item.originalname), []).append(item)
+    left_out = {
+        item for found in cases.values() for n, item in enumerate(found) if is_left_out(n, len(found))
+    }
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=list(left_out))
+
+
+@cache
+def _long_tests(file: Path) -> frozenset[str]:
+    return frozenset(LONG.get(file.relative_to(TESTS).as_posix(), "").split())
 
 
 def pytest_collection_finish() -> None:

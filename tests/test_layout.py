@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.nightly import LONG
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("rise", "rewrites", "strategies", "codegen", "bench")
 ALLOWED = {
@@ -257,3 +259,10 @@ def test_no_test_module_imports_another() -> None:
             names = imported_modules(path)
             wrong += [f"{path.relative_to(ROOT)} imports {n}" for n in names if ".test_" in n]
     assert not wrong
+
+
+def test_long_tests_are_there() -> None:
+    """CI leaves out cases of tests by their names."""
+    for file, names in LONG.items():
+        tree = ast.parse((ROOT / "tests" / file).read_text(encoding="utf-8"))
+        assert {*names.split()} <= {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}, file

@@ -126,7 +126,7 @@ def of_rows(name: str, m: int, n: int, k: int) -> Expr:
     return program(f'import "prelude.rise" def f({given}) = {body.replace("slide(k", f"slide({k}")}')
 
 
-@pytest.mark.parametrize(("name", "sizes", "tile"), in_turn(REDUCED, SIZES, TILES))
+@pytest.mark.parametrize(("name", "sizes", "tile"), every_other(in_turn(REDUCED, SIZES, TILES)))
 def test_all_pairs_of_rows_are_reduced(name: str, sizes: tuple[int, int, int], tile: dict[str, Any]) -> None:
     term = of_rows(name, *sizes)
     assert exact(term, succeeded(cuda_core(**tile)(term)).term)
@@ -164,8 +164,9 @@ def test_floats_are_added_in_the_order_of_the_program(name: str) -> None:
     assert np.array_equal(np.asarray(one), np.asarray(many))
 
 
-@pytest.mark.parametrize("split_k", [2, 5])
-@pytest.mark.parametrize("name", ["products", "distances and a matrix", "of bits"])
+@pytest.mark.parametrize(
+    ("name", "split_k"), in_turn(["products", "distances and a matrix", "of bits"], [2, 5])
+)
 def test_blocks_share_long_reductions(name: str, split_k: int) -> None:
     term = of_rows(name, 33, 47, 203)
     made = succeeded(cuda_core(**TILES[0], split_k=split_k)(term)).term
@@ -214,7 +215,7 @@ def test_only_the_last_step_asks_which_elements_there_are() -> None:
 # --- what `auto` makes of them ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", every_other(REDUCED))
+@pytest.mark.parametrize("name", every_other(REDUCED, 1, 3))
 def test_auto_takes_threads_for_what_tensor_cores_do_not_compute(name: str) -> None:
     term = of_rows(name, 90, 131, 70)
     (kernel,) = AUTO.choice(term).kernels
