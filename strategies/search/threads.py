@@ -31,7 +31,7 @@ from strategies.search.space import Point
 
 TRIED = 4  # tiles, of those that are ranked first
 FEW = 2**18  # pairs of elements, up to where an element a thread is as fast
-SPLIT = (1, 2, 4, 8, 16)
+SPLIT = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 PIPES = 128  # operations of f32 that a multiprocessor does in a cycle
 FILL = 2450  # cycles until a block has its first tiles, and until its results are stored
 ALONE = 8  # operations that an element costs which a thread copies by itself
