@@ -90,7 +90,7 @@ from strategies.search.identity import identity
 from strategies.search.open_sizes import Expected
 from strategies.search.passes import in_one_pass
 from strategies.search.space import Point
-from strategies.search.threads import by_threads, on_tensor_cores
+from strategies.search.threads import beyond_instructions, by_threads
 
 DEFAULT = Point.of("default", {})
 LEVELS = "the program has levels, which stay"
@@ -346,6 +346,13 @@ class _Kernels:
         small = self._batched(term)
         if isinstance(small, Success):
             return small
+        beyond = beyond_instructions(self.search, closed)
+        if beyond is not None and isinstance(remembered(self.search, closed), str):
+            threads = self._by_threads(term, beyond)
+            if isinstance(threads, Success):
+                return threads
+            if is_pair_of_kernels(term):
+                return self._members(term)
         summed = self._summed(term, closed)
         if isinstance(summed, Success):
             return summed
@@ -361,9 +368,7 @@ class _Kernels:
         if isinstance(found, str) and is_pair_of_kernels(term):
             return self._members(term)
         if isinstance(found, str):
-            threads = FunctionStrategy("by_threads", lambda part: self._by_threads(part, found))
-            ways = [threads, self._parts(product_stored)]
-            ways = ways[::-1] if on_tensor_cores(closed) else ways
+            ways = self._parts(product_stored), lambda part: self._by_threads(part, found)
             return choice(*ways, lambda part: self._default(part, found))(term)
         self.made.append(found[0])
         return self._of_closed(found[1], bound)

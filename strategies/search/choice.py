@@ -107,9 +107,14 @@ def chosen(search: Search, term: Expr) -> tuple[Choice, Success] | str:
     if found is not None:
         return Choice(found[0], "; ".join(said)), found[2]
     if not passed:
-        operand = f"products of `{problem.operand}` on {search.gpu.target}"
-        said.append(f"nothing is tried of `{search.strategy}` for {operand}{_exactly(problem.operand)}")
+        said.append(nothing_tried(search, problem.operand))
     return "; ".join(said)
+
+
+def nothing_tried(search: Search, operand: str) -> str:
+    """That no instruction multiplies numbers of a type."""
+    products = f"products of `{operand}` on {search.gpu.target}"
+    return f"nothing is tried of `{search.strategy}` for {products}{_exactly(operand)}"
 
 
 def _exactly(operand: str) -> str:

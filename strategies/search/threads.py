@@ -24,7 +24,7 @@ from strategies.matmul.rounding import Row, sums
 from strategies.matmul.staging import WIDEST, is_copied_alone
 from strategies.matmul.thread_tiles import Operand
 from strategies.result_views import computed_in
-from strategies.search.choice import Choice, Search
+from strategies.search.choice import Choice, Search, nothing_tried
 from strategies.search.hardware import Gpu
 from strategies.search.problem import outlined, separated
 from strategies.search.space import Point
@@ -178,28 +178,23 @@ def by_threads(search: Search, program: Expr) -> tuple[Choice, Success] | None:
     return None
 
 
-def on_tensor_cores(program: Expr) -> bool:
-    """Whether instructions compute all products of a program: sums of products of narrow numbers."""
+def beyond_instructions(search: Search, program: Expr) -> str | None:
+    """Why no instructions compute some product of a program; None where there may be some."""
     found = separated(program)
     products = outermost_parts(found, is_product) if found is not None else []
-    return all(map(_by_instructions, products))
+    return next((why for part in products if (why := _beyond(search, part)) is not None), None)
 
 
-def _by_instructions(product: Expr) -> bool:
+def _beyond(search: Search, product: Expr) -> str | None:
     found = Product.of(product)
-    elements = [shape(matrix.type)[1] for matrix in found.operands]
-    narrow = all(isinstance(e, Scalar) and e.name in OPERANDS for e in elements)
-    match call(found.products):
-        case "map", _, [Lambda(_, body), _]:
-            return narrow and _applies(found.operator, "add") and _applies(body, "mul")
-    return False
-
-
-def _applies(term: Expr, name: str) -> bool:
-    """Whether what a function gives is made by this operation."""
-    body = _body(term)
-    applied = call(body)
-    return (applied[0] if applied is not None else getattr(body, "name", "")) == name
+    operator = call(_body(found.operator))
+    name = operator[0] if operator is not None else getattr(_body(found.operator), "name", "")
+    if name != "add":
+        return "instructions add, and this is another reduction"
+    elements = (shape(matrix.type)[1] for matrix in found.operands)
+    others = (e for e in elements if not (isinstance(e, Scalar) and e.name in OPERANDS))
+    other = next(others, None)
+    return None if other is None else nothing_tried(search, str(other))
 
 
 def _body(program: Expr) -> Expr:

@@ -232,6 +232,15 @@ def test_auto_takes_threads_for_what_tensor_cores_do_not_compute(name: str) -> N
             "tensor_core",
         ),
         ("A: 40.30.f32, B: 30.50.f32) = matmul(A)(B)", "default levels=2"),
+        (
+            "A: 90.70.f32, B: 70.131.f32, C: 90.70.f32, D: 70.131.f32) = zip(matmul(A)(B))(matmul(C)(D))"
+            " |> map((r, s) => zip(r)(s) |> map((x, y) => x - y))",
+            "cuda_core",
+        ),
+        (
+            "A: 90.70.f32, B: 70.131.f32, C: 90.70.f32) = (matmul(A)(B), matmul(C)(B))",
+            "cuda_core, cuda_core",
+        ),
         ("A: 128.96.f32, B: 96.160.f32) = matmul(A)(B) |> map(softmax)", "cuda_core, rows"),
         (f"A: 128.96.f32, B: 160.96.f32) = {PAIR.format(DISTANCE)} |> map(argmin)", "cuda_core, rows"),
         ("A: 128.96.f32, B: 96.160.f32, C: 160.128.f32) = matmul(matmul(A)(B))(C)", "cuda_core, cuda_core"),
@@ -248,7 +257,8 @@ def test_the_kernels_of_programs(text: str, wanted: str) -> None:
     [
         ((4096, 4096, 4096), (128, 256, 16), 1),
         ((64, 4096, 1024), (64, 256, 16), 8),
-        ((128, 128, 4096), (32, 64, 16), 16),
+        ((128, 128, 4096), (64, 64, 16), 32),
+        ((8, 8, 100003), (16, 64, 32), 256),
         ((512, 512, 512), (64, 128, 16), 4),
     ],
 )
