@@ -59,6 +59,7 @@ class Part:
         return PIPES * self.reached * (1 - exp(-warps / self.hidden))
 
 
+WIDE, NARROW = Part((12, 6), 0.76, 12, 3), Part((8, 3), 0.6, 20, 5)
 TALL, SQUARE, SMALL = Part((16, 8), 0.76, 8, 2.2), Part((8, 8), 0.78, 12, 3.1), Part((4, 4), 0.64, 24, 6)
 # a block by m, n and the depth of a step, a warp of it, and the part of a thread
 Tiled = tuple[tuple[int, int, int], tuple[int, int], Part]
@@ -69,6 +70,8 @@ TILES: tuple[Tiled, ...] = (
     ((64, 128, 16), (64, 32), SQUARE),
     ((32, 128, 16), (32, 64), SQUARE),
     ((64, 64, 16), (64, 32), SQUARE),
+    ((96, 96, 16), (48, 48), WIDE),
+    ((64, 48, 16), (32, 24), NARROW),
     ((64, 64, 16), (32, 16), SMALL),
     ((32, 64, 16), (32, 16), SMALL),
     ((16, 64, 32), (16, 32), SMALL),
