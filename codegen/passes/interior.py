@@ -6,8 +6,9 @@ gets a version of its own, which the largest indices of elements select:
 
     for e. when (t + e < n) c   =   when (t + max e < n) (for e. c) ; otherwise (for e. when (t + e < n) c)
 
-So does a turn of a reduction that loads several elements before it uses the first: loads under conditions
-wait for each other.
+So does what threads compute in a step of a pipeline: only in the last one some conditions fail. And so does a
+turn of a reduction that loads several elements before it uses the first: loads under conditions wait for each
+other.
 """
 
 from __future__ import annotations
@@ -28,23 +29,23 @@ THREADS = (i.Level.LANE, i.Level.WARPGROUP_THREAD, i.Level.THREAD)
 
 
 def interior(function: i.Function) -> i.Function:
-    """The pass: for tiles of fragments, and for turns of loops that load ahead where there are none."""
+    """The pass: for tiles of fragments, steps of pipelines, and, without fragments, turns that load ahead."""
     fragments = any(
         isinstance(c, i.New) and isinstance(shape(c.type)[1], Fragment) for c in i.commands(function.body)
     )
     return replace(function, body=_command(function.body, Facts(), names_of(function), fragments))
 
 
-def _command(command: i.Command, facts: Facts, names: Names, fragments: bool) -> i.Command:
+def _command(command: i.Command, facts: Facts, names: Names, versions: bool) -> i.Command:
     below = inside(command, facts)
     match command:
-        case _ if fragments and _of_elements(command) and _of_threads(command):
+        case _ if versions and _of_elements(command) and _of_threads(command):
             return _in_two_versions(command, facts, names)
-        case i.For(role=i.Role.REDUCTION, unroll=False, body=turn) if not fragments and _loads_ahead(turn):
+        case i.For(role=i.Role.REDUCTION, unroll=False, body=turn) if not versions and _loads_ahead(turn):
             return replace(command, body=_in_two_versions(turn, below, names))
         case i.For(role=i.Role.PIPELINE):
-            fragments = True
-    parts = (_command(part, below, names, fragments) for part in i.inner(command))
+            versions = True
+    parts = (_command(part, below, names, versions) for part in i.inner(command))
     return i.with_inner(command, tuple(parts))
 
 
