@@ -47,7 +47,7 @@ def MEMBERS_APART(term: Expr) -> Expr | str:  # noqa: N802  # a rule, named as t
             pass
         case _:
             return "expected reductions of pairs"
-    arrays = list(_zipped(zips))
+    arrays = list(arrays_of(zips))
     of_columns = [x for x in arrays if column.name in x.free]
     of_rows = [x for x in arrays if column.name not in x.free]
     both_names = {row.name, column.name}
@@ -67,12 +67,12 @@ def MEMBERS_APART(term: Expr) -> Expr | str:  # noqa: N802  # a rule, named as t
     return simplify(mapped(Lambda(row, inner, term.origin), xs))
 
 
-def _zipped(term: Expr) -> Iterator[Expr]:
+def arrays_of(term: Expr) -> Iterator[Expr]:
     """The arrays of nested zips, from left to right."""
     match call(term):
         case "zip", _, [first, second]:
-            yield from _zipped(first)
-            yield from _zipped(second)
+            yield from arrays_of(first)
+            yield from arrays_of(second)
         case _:
             yield term
 

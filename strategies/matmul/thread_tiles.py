@@ -9,7 +9,6 @@ elements for several steps, and all rows of a thread are apart, so that lanes re
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import gcd
 
@@ -17,6 +16,7 @@ from rewrites import algorithmic as a
 from rewrites import lowering as low
 from rewrites import reductions as r
 from rewrites import threads as t
+from rewrites.members import arrays_of
 from rewrites.result import Result, Success
 from rewrites.tupling import is_fold
 from rise.expr import Expr, Identifier, call, subterms
@@ -66,7 +66,7 @@ class Operand:
 
     @classmethod
     def of(cls, matrix: Expr) -> Operand:
-        return cls(tuple(map(row_of, _matrices(matrix))))
+        return cls(tuple(map(row_of, arrays_of(matrix))))
 
     @property
     def in_steps(self) -> list[int]:
@@ -79,7 +79,7 @@ class Operand:
         return gcd(most, *apart)
 
     def loaded(self, group: int, steps: int) -> Rewrite:
-        """The part that a thread uses in so many steps, in its registers; what is no part stays."""
+        """Loads what a thread uses in so many steps into registers; a mask along k is read where it is."""
         rows = iter(self.matrices)
 
         def run(term: Expr) -> Result:
@@ -92,19 +92,14 @@ class Operand:
         return run
 
 
-def _matrices(term: Expr) -> Iterator[Expr]:
-    """Those that are beside each other, from left to right."""
-    match call(term):
-        case "zip", _, [first, second]:
-            yield from _matrices(first)
-            yield from _matrices(second)
-        case _:
-            yield term
+def is_turned(row: Row) -> bool:
+    """Whether threads copy the elements of a row one by one, to store them by columns."""
+    return row.contiguity.dimensions[-1] and is_copied_alone(row.element)
 
 
 def _is_along(row: Row) -> bool:
     """Whether the elements of a row that are adjacent in shared memory are those of successive steps."""
-    return row.contiguity.dimensions[-1] and not is_copied_alone(row.element)
+    return row.contiguity.dimensions[-1] and not is_turned(row)
 
 
 def _load(row: Row | None, group: int, steps: int) -> Rewrite:
@@ -123,7 +118,7 @@ def copies_of(term: Expr, block: tuple[int, int, int], threads: int, padding: in
         (row_of(matrix), (block[2], across))
         for operands in products
         for operand, across in zip(operands, block[:2], strict=True)
-        for matrix in _matrices(operand)
+        for matrix in arrays_of(operand)
     ]
     known = [(row, extents) for row, extents in rows if row is not None]
     width = min((row.width for row, _ in known), default=WIDEST)
@@ -137,9 +132,9 @@ def _at_once(row: Row, extents: tuple[int, int]) -> int:
     extents: of a tile, along k and across
     """
     along, across = extents
-    if not row.contiguity.dimensions[-1]:
-        return gcd(WIDEST // row.width, row.size.factor, across)
-    return gcd(WIDEST // row.width, row.size.factor, along) if _is_along(row) else WIDEST
+    if is_turned(row):
+        return WIDEST
+    return gcd(WIDEST // row.width, row.size.factor, along if _is_along(row) else across)
 
 
 def most_at_once(kernel: Expr) -> int:

@@ -184,20 +184,20 @@ class Problem(Remembers):
     @lru_cache(maxsize=16)  # whoever chooses a kernel asks again
     def of(cls, program: Expr) -> Problem | None:
         """Of a program in normal form; None where it has no product, or its sizes are not all numbers."""
-        reduced = beside(_body(program))
+        reduced = beside(body_of(program))
         if reduced is not None:
             pairs = reduced.longer(None)
             matrix = cls.of(_after(in_inputs(lambda _: Success(pairs)), program))
             stored = 0 if reduced.stored is None else _bytes(reduced.stored.type)
             return matrix and replace(matrix, result_bytes=stored, reduced=True, turned=reduced.turned)
-        inner = computed_in(_body(program)) or _body(program)
-        elsewhere = inner is not as_one_array(_body(program))
+        inner = computed_in(body_of(program)) or body_of(program)
+        elsewhere = inner is not as_one_array(body_of(program))
         if rank(inner) > 3:
             listed = cls._nested(_after(in_inputs(lambda _: Success(inner)), program))
             return listed and replace(listed, elsewhere=elsewhere)
         found, scattered = outlined(program), False
-        if inner is not _body(program) and not _is_of_one_matrix(found):
-            scattered = any(_is(part, "scatterBy") for part in subterms(_body(program)))
+        if inner is not body_of(program) and not _is_of_one_matrix(found):
+            scattered = any(_is(part, "scatterBy") for part in subterms(body_of(program)))
             found = outlined(inner)
         products = outermost_parts(found, is_product) if found is not None else []
         if not products or found is None:
@@ -205,7 +205,7 @@ class Problem(Remembers):
         if any(len(shape(matrix.type)[0]) != 2 for part in products for matrix in Product.of(part).operands):
             return None
         parts = [_operands(product) for product in products]
-        result, element = _result(_body(found).type)
+        result, element = _result(body_of(found).type)
         sizes = [_number(n) for n in (*result, *(k for _, _, k in parts))]
         if len(result) not in (2, 3) or any(s is None for s in sizes):
             return None
@@ -214,10 +214,10 @@ class Problem(Remembers):
         batch = prod(known[: len(result) - 2])
         missing = 0.0
         if scattered:
-            there = prod(_number(size) or 0 for size in shape(_body(program).type)[0])
+            there = prod(_number(size) or 0 for size in shape(body_of(program).type)[0])
             least = ceil(there / max(rows * columns, 1))
             batch = (batch + least + 1) // 2
-            if any(_is(part, "prefixes") for part in subterms(_body(program))):
+            if any(_is(part, "prefixes") for part in subterms(body_of(program))):
                 missing = max(0.0, 1 - least / batch)
         apart = _after(separate_prologue, found)
         multiplied = next((a for a, _ in operands(apart)), parts[0][0])
@@ -293,7 +293,7 @@ def _loaded(products: list[Expr]) -> tuple[int, int]:
 def outlined(program: Expr) -> Expr | None:
     """The program with each product a matrix of its own, of one matrix or of an array of them."""
     matrix = seq(view_inward, outline)
-    single = len(shape(_body(program).type)[0]) == 2
+    single = len(shape(body_of(program).type)[0]) == 2
     result = in_inputs(matrix if single else choice(seq(try_(POINTWISE_EACH), mapped(matrix)), matrix))(
         program
     )
@@ -308,7 +308,7 @@ def separated(program: Expr) -> Expr | None:
 
 def _is_of_one_matrix(found: Expr | None) -> bool:
     """Whether there are products, and no operand of these is an element of an array."""
-    return found is not None and contains(is_product)(found) and in_one_matrix(_body(found))
+    return found is not None and contains(is_product)(found) and in_one_matrix(body_of(found))
 
 
 def _after(s: Strategy, program: Expr) -> Expr:
@@ -316,7 +316,7 @@ def _after(s: Strategy, program: Expr) -> Expr:
     return program if isinstance(result, Failure) else result.term
 
 
-def _body(program: Expr) -> Expr:
+def body_of(program: Expr) -> Expr:
     while isinstance(program, Lambda):
         program = program.body
     return program
@@ -339,7 +339,7 @@ def _number(size: Nat) -> int | None:
 
 def _added(program: Expr, result: tuple[Nat, ...]) -> tuple[int, ...]:
     """Of the inputs like the result that are read beside products: not those of square products."""
-    read = _beside_products(_body(program))
+    read = _beside_products(body_of(program))
     found: list[int] = []
     while isinstance(program, Lambda):
         sizes, element = shape(program.parameter.type)

@@ -14,19 +14,19 @@ from math import ceil, exp, gcd, prod
 
 from rewrites.result import Success
 from rise.errors import RiseError
-from rise.expr import Expr, Lambda, call
-from rise.instructions import OPERANDS
+from rise.expr import Expr, call
+from rise.instructions import OPERANDS, Family
 from rise.types import Scalar, shape
 from strategies.abstraction import outermost_parts
 from strategies.matmul.cuda_core import Tile
 from strategies.matmul.products import Product, is_product
 from strategies.matmul.rounding import Row, sums
-from strategies.matmul.staging import WIDEST, is_copied_alone
-from strategies.matmul.thread_tiles import Operand
+from strategies.matmul.staging import WIDEST
+from strategies.matmul.thread_tiles import Operand, is_turned
 from strategies.result_views import computed_in
 from strategies.search.choice import Choice, Search, nothing_tried
 from strategies.search.hardware import Gpu
-from strategies.search.problem import outlined, separated
+from strategies.search.problem import body_of, outlined, separated
 from strategies.search.space import Point
 
 TRIED = 4  # tiles, of those that are ranked first
@@ -36,7 +36,6 @@ PIPES = 128  # operations of f32 that a multiprocessor does in a cycle
 FILL = 2450  # cycles until a block has its first tiles, and until its results are stored
 ALONE = 8  # operations that an element costs which a thread copies by itself
 SUM = 4  # bytes of a result of some of the blocks that share a tile
-ASYNCHRONOUS = 80  # sm_80: the first GPUs with asynchronous copies
 MATRIX = 2  # dimensions
 
 
@@ -97,7 +96,7 @@ class Pairs:
     @classmethod
     def of(cls, program: Expr) -> Pairs | None:
         """Of a closed program; None where it has no such matrix, or where its sizes are not all numbers."""
-        inner = computed_in(_body(program)) or _body(program)
+        inner = computed_in(body_of(program)) or body_of(program)
         found = outlined(inner)
         products = outermost_parts(found, is_product) if found is not None else []
         if not products:
@@ -146,18 +145,18 @@ class Pairs:
 
 def _copies(row: Row | None) -> float:
     """How many copies an element takes."""
-    if row is None or (row.contiguity.dimensions[-1] and is_copied_alone(row.element)):
+    if row is None or is_turned(row):
         return 1
     return 1 / gcd(WIDEST // row.width, row.size.factor)
 
 
-def points(pairs: Pairs, gpu: Gpu, target: str) -> Iterator[Point]:
+def points(pairs: Pairs, gpu: Gpu) -> Iterator[Point]:
     """Tiles, and how many blocks share the reductions of each; the fastest first.
 
     The second is the first again, for rows that start anywhere: threads copy their elements one by one.
     """
     tiles = [(tile, split_k) for tile in TILES for split_k in pairs.splits(tile[0][2])]
-    asynchronous = int("".join(filter(str.isdigit, target)) or 0) >= ASYNCHRONOUS
+    asynchronous = Family.MMA in gpu.sustained  # from sm_80 on there are both
     ranked = sorted(tiles, key=lambda point: pairs.cycles(point[0], point[1], gpu))
     for number, ((block, warp, part), split_k) in enumerate(ranked):
         tile = Tile(block, warp, part.sizes, split_k=split_k, cp_async=asynchronous)
@@ -174,7 +173,7 @@ def by_threads(search: Search, program: Expr) -> tuple[Choice, Success] | None:
         return None
     if pairs is None or pairs.count <= FEW:
         return None
-    for point in islice(points(pairs, search.gpu, search.target), TRIED):
+    for point in islice(points(pairs, search.gpu), TRIED):
         result = search.attempt(point, program)
         if isinstance(result, Success):
             return Choice(point, "all pairs of rows are reduced, by threads that have parts of tiles"), result
@@ -190,17 +189,11 @@ def beyond_instructions(search: Search, program: Expr) -> str | None:
 
 def _beyond(search: Search, product: Expr) -> str | None:
     found = Product.of(product)
-    operator = call(_body(found.operator))
-    name = operator[0] if operator is not None else getattr(_body(found.operator), "name", "")
+    operator = call(body_of(found.operator))
+    name = operator[0] if operator is not None else getattr(body_of(found.operator), "name", "")
     if name != "add":
         return "instructions add, and this is another reduction"
     elements = (shape(matrix.type)[1] for matrix in found.operands)
     others = (e for e in elements if not (isinstance(e, Scalar) and e.name in OPERANDS))
     other = next(others, None)
     return None if other is None else nothing_tried(search, str(other))
-
-
-def _body(program: Expr) -> Expr:
-    while isinstance(program, Lambda):
-        program = program.body
-    return program

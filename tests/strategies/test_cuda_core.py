@@ -265,13 +265,13 @@ def test_the_kernels_of_programs(text: str, wanted: str) -> None:
 def test_small_results_have_small_tiles_and_share_reductions(
     sizes: tuple[int, int, int], block: tuple[int, int, int], split_k: int
 ) -> None:
-    first = next(points(Pairs(*sizes, 1), for_target("sm_90a"), "sm_90a"))
+    first = next(points(Pairs(*sizes, 1), for_target("sm_90a")))
     given = dict(first.parameters)
     assert (given["block"], given.get("split_k", 1)) == (block, split_k)
 
 
 def test_older_gpus_copy_through_registers() -> None:
-    first = next(points(Pairs(512, 512, 512, 1), for_target("sm_75"), "sm_75"))
+    first = next(points(Pairs(512, 512, 512, 1), for_target("sm_75")))
     assert dict(first.parameters)["cp_async"] is False
 
 
