@@ -16,8 +16,7 @@ from rewrites.elements import (
     transposed,
 )
 from rewrites.folds import operation
-from rewrites.rounding import zero_of
-from rewrites.typed import array_type, instance, named
+from rewrites.typed import array_type, instance, named, zero_of
 from rise.expr import Expr, Identifier, Literal, application, apply, call, children
 from rise.nat import Nat, constant, quotient
 from rise.types import BOOL, I32, Data, Index

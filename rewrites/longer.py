@@ -26,9 +26,9 @@ from rewrites.elements import (
     transposed,
 )
 from rewrites.folds import System, columns_in, factors, is_zero, of_rows, operator_name, unconverted, written
-from rewrites.rounding import missing, zero_of
+from rewrites.rounding import missing
 from rewrites.rule import computed
-from rewrites.typed import array_type
+from rewrites.typed import array_type, zero_of
 from rise.expr import Expr, Identifier, Lambda, application, call, map_children, subterms
 from rise.nat import Nat
 from rise.normal import simplify

@@ -13,13 +13,12 @@ from rewrites.conditions import SideCondition, total
 from rewrites.match import Match
 from rewrites.rule import computed
 from rewrites.rule import library_rule as rule
-from rewrites.typed import named
-from rise.expr import Apply, Expr, Identifier, Lambda, Literal, Primitive, apply, call, closed_parts
+from rewrites.typed import named, zero_of
+from rise.expr import Apply, Expr, Identifier, Lambda, Literal, apply, call, closed_parts
 from rise.interpret import call as evaluate
 from rise.nat import Nat, ceiling_quotient, constant, divides
 from rise.normal import simplify
-from rise.primitives.declare import primitive
-from rise.types import Array, Data, Index, Pair, Scalar, as_data
+from rise.types import Array, as_data
 
 
 def missing(size: Nat | None, tile: int) -> Nat | None:
@@ -152,28 +151,6 @@ def EMPTY_AS_ZEROS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constan
     given = dict(zip((p.name for p in head.declaration.scheme.parameters), head.arguments, strict=True))
     given |= {"l": constant(0), "n": xs.type.size, "t": xs.type.element}
     return simplify(apply(named("padCst", given, term), zero, xs, origin=term.origin))
-
-
-def zero_of(type_: Data, like: Expr) -> Expr | str:
-    """The value of a type that consists of zeros, or a reason why it has none."""
-    match type_:
-        case Scalar():
-            return Literal(
-                False if type_.name == "bool" else 0.0 if type_.is_float else 0, type_, like.origin
-            )
-        case Array(size, element):
-            inner = zero_of(element, like)
-            if isinstance(inner, str):
-                return inner
-            rows = Lambda(Identifier("i", Index(size)), inner, like.origin)
-            return Apply(Primitive(primitive("generate"), (size, element), like.origin), rows, like.origin)
-        case Pair(first, second):
-            parts = [zero_of(part, like) for part in (first, second)]
-            refused = next((part for part in parts if isinstance(part, str)), None)
-            pair = Primitive(primitive("pair"), (first, second), like.origin)
-            return refused or apply(pair, *parts, origin=like.origin)  # type: ignore[arg-type]
-        case _:
-            return f"there is no zero of type `{type_}`"
 
 
 @computed(

@@ -21,6 +21,7 @@ from rewrites.constants import constant_of
 from rewrites.match import Match, Mismatch, Test, certain, describe, form
 from rewrites.result import Failure, Inapplicable, Result, Step, Success
 from rewrites.strategy import Head, Strategy
+from rewrites.typed import zero_of
 from rise.check.elaborate import Elaborator, Scope
 from rise.check.program import check_elements, fill
 from rise.check.unify import resolve_constraint
@@ -48,7 +49,7 @@ from rise.pretty import show_type
 from rise.source import Derived, Source
 from rise.source import place as source_place
 from rise.syntax.parser import parse_expression
-from rise.types import Argument, Kind, Unknown, Variable, substitution
+from rise.types import Argument, Array, Kind, Pair, Unknown, Variable, substitution
 from rise.user_code import place_of_function
 
 Condition = Callable[[Match], str | None]
@@ -424,11 +425,19 @@ class _Instantiation:
                     identifier, self.go(body, {**bound, parameter.name: identifier}, origin), origin
                 )
             case Literal(value, type_):
-                return Literal(value, self.type(type_), origin)
+                return _literal(Literal(value, self.type(type_), origin))
             case Primitive(declaration, given):
                 return Primitive(declaration, tuple(map(self.argument, given)), origin)
             case _:
                 return with_children(term, tuple(self.go(c, bound, origin) for c in (term.function,)))  # type: ignore[union-attr]
+
+
+def _literal(literal: Literal) -> Expr:
+    """A literal of a rule: 0 stands for the zeros of arrays and pairs, too."""
+    if isinstance(literal.type, Array | Pair) and literal.value == 0:
+        zeros = zero_of(literal.type, literal)
+        return literal if isinstance(zeros, str) else zeros
+    return literal
 
 
 # --- rules that compute their right side ----------------------------------------------------------------

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rise.declaration import Declaration
 from rise.errors import RiseError
-from rise.expr import Expr, Lambda, Primitive, apply
+from rise.expr import Apply, Expr, Identifier, Lambda, Literal, Primitive, apply
 from rise.primitives.declare import primitive
 from rise.source import Origin
-from rise.types import Argument, Array, Dependent, Function, Type
+from rise.types import Argument, Array, Data, Dependent, Function, Index, Pair, Scalar, Type
 
 
 def instance(
@@ -47,3 +47,25 @@ def array_type(term: Expr) -> Array:
     if isinstance(term.type, Array):
         return term.type
     raise RiseError("R0699", f"internal: expected an array, found `{term.type}`", term.origin)
+
+
+def zero_of(type_: Data, like: Expr) -> Expr | str:
+    """The value of a type that consists of zeros, or a reason why it has none."""
+    match type_:
+        case Scalar():
+            return Literal(
+                False if type_.name == "bool" else 0.0 if type_.is_float else 0, type_, like.origin
+            )
+        case Array(size, element):
+            inner = zero_of(element, like)
+            if isinstance(inner, str):
+                return inner
+            rows = Lambda(Identifier("i", Index(size)), inner, like.origin)
+            return Apply(Primitive(primitive("generate"), (size, element), like.origin), rows, like.origin)
+        case Pair(first, second):
+            parts = [zero_of(part, like) for part in (first, second)]
+            refused = next((part for part in parts if isinstance(part, str)), None)
+            pair = Primitive(primitive("pair"), (first, second), like.origin)
+            return refused or apply(pair, *parts, origin=like.origin)  # type: ignore[arg-type]
+        case _:
+            return f"there is no zero of type `{type_}`"

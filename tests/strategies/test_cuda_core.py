@@ -164,6 +164,15 @@ def test_floats_are_added_in_the_order_of_the_program(name: str) -> None:
     assert np.array_equal(np.asarray(one), np.asarray(many))
 
 
+@pytest.mark.parametrize("split_k", [1, 3])
+def test_zeros_of_tuples_have_the_types_of_their_members(split_k: int) -> None:
+    term = program(
+        "def f(A: 19.29.bf16, B: 23.29.bf16, w: 29.f32) = A |> map(r => B |> map(c => zip(w)(zip(r)(c))"
+        " |> map((v, (x, y)) => v * abs(f32(x) - f32(y))) |> reduce(+, 0)))"
+    )
+    assert exact(term, succeeded(cuda_core(**TILES[0], vector=1, split_k=split_k)(term)).term)
+
+
 @pytest.mark.parametrize(
     ("name", "split_k"), in_turn(["products", "distances and a matrix", "of bits"], [2, 5])
 )
