@@ -173,6 +173,8 @@ def converted(text: str, source: Data, target: Data) -> str:
     """A conversion: to floats, rounded once to nearest; to integers, truncated and saturating."""
     if source == target or not (isinstance(source, Scalar | Index) and isinstance(target, Scalar)):
         return text
+    if isinstance(source, Index) and target.name == "i32" and not _is_int(text, source):
+        return f"(int)({text})"
     name = source.name if isinstance(source, Scalar) else "i32"
     if name in TO_FLOAT:
         text, name = f"{TO_FLOAT[name]}({text})", "f32"
@@ -181,6 +183,11 @@ def converted(text: str, source: Data, target: Data) -> str:
     if name in ("f32", "f64") and not target.is_float and target.name != "bool":
         return f"truncated<{base(target)}>({text})"
     return text if name == target.name else f"({base(target)})({text})"
+
+
+def _is_int(text: str, index: Index) -> bool:
+    """Whether the text of an index is an `int` in any expression: not a sum, and not beyond 31 bits."""
+    return " " not in text and index.size.value is not None and index.size.value <= INDICES_IN_MEMORY
 
 
 def _to_narrow(text: str, name: str, target: Scalar) -> str:
