@@ -68,10 +68,10 @@ def generate(program: Expr | OpenProgram, name: str) -> Kernel:
     """
     made = assemble(program, name)
     if len(made.kernels) > 1:
-        origin = made.temporaries[0].origin
-        raise several_kernels(
-            "a temporary result is stored in Global memory", origin, "`assemble` makes several"
-        )
+        stored = next(iter(made.temporaries), None)
+        what = "a temporary result is stored in Global memory" if stored else "its results are launched unlike"
+        origin = stored.origin if stored else program.origin
+        raise several_kernels(what, origin, "`assemble` makes several")
     return made.kernels[0]
 
 

@@ -166,7 +166,7 @@ def by_search(name: str, search: Search) -> Auto:
 
 def _planned(name: str, search: Search, program: Expr) -> tuple[Plan, Result]:
     inputs, body = split(program)
-    if first_incomplete(body) is None:
+    if first_incomplete(body) is None and not (has_array(body.type) and is_expression(body)):
         return Plan(name, ()), Success(program)
     if has_levels(body):
         return Plan(name, (Choice(DEFAULT, LEVELS),)), default()(program)

@@ -60,10 +60,13 @@ class Step:
 
 
 def kernels(function: i.Function) -> Kernels:
-    """The pass; views must be resolved. Without temporaries only rings are in kernels of their own."""
+    """The pass; views must be resolved.
+
+    Without temporaries there is one kernel, unless it would repeat a step, or have two rings.
+    """
     found: list[i.New] = []
     clusters = _clusters(_steps(function.body, (), found))
-    if not found and sum(cluster.has_ring for cluster in clusters) < 2:
+    if not found and sum(cluster.has_ring for cluster in clusters) < 2 and not _repeated(clusters):
         return Kernels((function,))
     own, outputs = frozenset(new.name for new in found), frozenset(v.name for v in function.outputs)
     groups = _groups(clusters, own, outputs)
@@ -198,6 +201,13 @@ def _clusters(steps: Iterable[Step]) -> list[Cluster]:
             new = old.together(new)
         clusters.append(new)
     return sorted(clusters, key=lambda cluster: cluster.start)
+
+
+def _repeated(clusters: Iterable[Cluster]) -> bool:
+    """Whether one kernel would repeat a step: by all workers of a dimension that only other steps use."""
+    launches = (cluster.launch() for cluster in clusters)
+    dimensions = zip(*((*one.grid, *one.block) for one in launches), strict=True)
+    return any(1 in extents and set(extents) != {1} for extents in dimensions)
 
 
 def _groups(

@@ -49,11 +49,12 @@ def elementwise(threads: int = 0, vector: int = 0, each: int = 1) -> Strategy:
 
     def chosen(term: Expr) -> Rewrite:
         sizes, element = shape(term.type)
-        if not sizes or not isinstance(element, Scalar):
-            return refuse("elementwise", f"expected an array of numbers, found `{term.type}`")
+        if not sizes:
+            return refuse("elementwise", f"expected an array, found `{term.type}`")
         if not is_expression(term):
             return refuse("elementwise", "computing an element takes a loop")
-        block = Block(threads or THREADS, vector or widest_vector(term), strategy="elementwise")
+        at_once = widest_vector(term) if isinstance(element, Scalar) else 1
+        block = Block(threads or THREADS, vector or at_once, strategy="elementwise")
         step = block.step * each
         return _rows(len(sizes) - 1, block, step) if _divided(sizes, step) else _flat(sizes, block, step)
 

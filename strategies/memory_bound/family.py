@@ -54,8 +54,10 @@ def fitting(term: Expr) -> Fitting | None:
 def _of_elements(term: Expr) -> Fitting | None:
     """For a program whose elements are computed without a loop."""
     sizes, element = shape(term.type)
-    if not sizes or not isinstance(element, Scalar):
+    if not sizes:
         return None
+    if not isinstance(element, Scalar):
+        return Fitting(elementwise(), "each element is computed by itself")
     if len(sizes) == MATRIX and _columns_are_contiguous(term):
         return Fitting(transposition(), "columns of the result are contiguous in what is read")
     if (

@@ -1,4 +1,4 @@
-"""An index is one number in whatever is computed of it, also where it is a sum of what blocks and threads count."""
+"""An index is one number in whatever is computed of it, also where the kernel computes it as a sum."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from strategies.memory_bound.elementwise import elementwise
 SIZES = {"m": 64, "n": 48, "k": 32}
 OPERATIONS = (
     "i * j", "i - j", "j - i * 3", "-i + j", "abs(i - j)", "(i + 1) * (j + 1) / 5", "i * 7 % (j + 1)",
-    "min(i * 2, j * 3)", "max(-i, -j)", "select(i * 2 < j + j)(i)(j)", "i32(i8(i * j))", "i32(f32(i) * f32(j))",
-    "i32(u32(i) - u32(j)) / 2",
+    "min(i * 2, j * 3)", "max(-i, -j)", "select(i * 2 < j + j)(i)(j)", "i32(i8(i * j))",
+    "i32(f32(i) * f32(j))", "i32(u32(i) - u32(j)) / 2",
 )  # fmt: skip
 NUMBERED = "generate(i => i32(i))"
 ELEMENTS = f"def f(m: Nat, n: Nat): m.n.i32 = {NUMBERED} |> map(i => {NUMBERED} |> map(j => {{}}))"

@@ -110,18 +110,20 @@ CASES = {
     ),
     "all blocks write one place": (
         *("R0707", SAME.format("block", "output_snd")),
-        "fun((xs: 4.f32, ys: 3.f32) => (xs |> mapBlock(fun(x => x)), ys |> mapSeq(fun(y => «y»))))",
+        "fun((xs: 4.f32, ys: 3.f32) => ys |> mapSeq(fun(y => y)) |> toMem(Shared) |> fun(tile =>"
+        " (xs |> mapBlock(fun(x => x + (tile |> idx(0)))), tile |> mapSeq(fun(y => «y»)))))",
     ),
     "all threads in another dimension write one place": (
         *("R0707", SAME.format("thread", "output_snd")),
-        "fun((xs: 4.8.f32, ys: 8.f32) =>"
-        " (xs |> mapThreads(1)(mapThreads(0)(fun(x => x))), ys |> mapThreads(0)(fun(y => «y»))))",
+        "fun((xs: 4.8.f32, ys: 8.f32) => xs |> mapThreads(1)(mapThreads(0)(fun(x => x))) |> toMem(Shared)"
+        " |> fun(tile => (tile |> mapThreads(1)(mapThreads(0)(fun(x => x))),"
+        " tile |> idx(0) |> mapThreads(0)(fun(y => «y»)))))",
     ),
     "all rows of threads are warps again": (
         *("R0707", SAME.format("thread", "output_snd")),
-        "fun((xs: 4.32.f32, ys: 32.f32) =>"
-        " (xs |> mapThreads(1)(mapThreads(0)(fun(x => x))),"
-        " ys |> split(32) |> mapWarp(mapLane(fun(y => «y»)))))",
+        "fun((xs: 4.32.f32) => xs |> mapThreads(1)(mapThreads(0)(fun(x => x))) |> toMem(Shared)"
+        " |> fun(tile => (tile |> mapThreads(1)(mapThreads(0)(fun(x => x))),"
+        " tile |> idx(0) |> split(32) |> mapWarp(mapLane(fun(y => «y»))))))",
     ),
     "case 14: what all threads wrote, written by each": (
         *("R0707", SAME.format("thread", "tile")),

@@ -363,6 +363,12 @@ def test_kernels_that_do_not_build_together_become_loops(monkeypatch: pytest.Mon
 OTHERS = {
     "fun(xs: 101.f32 => xs |> map(fun(x => x * 2 + 1)))": ["elementwise"],
     "fun(xss: 33.65.f16 => transpose(xss))": ["transposition"],
+    "generate(fun((i: Idx[300]) => i32(i) * 2))": ["elementwise"],
+    "fun(xs: 7.101.f32 => (xs |> map(map(fun(x => x + 1))), (transpose(xs), xs |> join |> reduce(+, 0))))": [
+        "elementwise",
+        "transposition",
+        "reduction",
+    ],
     "fun(xss: 7.101.f32 => xss |> map(reduce(+, 0)))": ["reduction"],
     "fun(xs: 1003.f32 => xs |> reduce(+, 0))": ["reduction"],
     "fun(xs: 1003.f32 => let s = xs |> reduce(+, 0) in xs |> map(fun(x => x - s)))": [

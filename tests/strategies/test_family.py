@@ -26,6 +26,10 @@ FAMILIES = {
         "elementwise"
     ),
     "fun((xs: 7.f32, ys: 9.f32) => outer(xs)(ys))": "elementwise",
+    "fun(xs: 101.f32 => xs |> map(fun(x => (x, x + 1))))": "elementwise",
+    "fun((xs: 5.67.f16, ys: 5.67.Idx[9]) => zip(xs)(ys) |> map(fun((x, y) => zip(x)(y))))": "elementwise",
+    "fun(is: 5.67.Idx[9] => is |> transpose)": "elementwise",
+    "generate(fun((i: Idx[5]) => generate(fun((j: Idx[67]) => f32(i) * f32(j)))))": "elementwise",
     "fun(xss: 5.67.f16 => transpose(xss))": "transposition",
     "fun(xss: 5.67.f32 => xss |> map(map(relu)) |> transpose)": "transposition",
     STENCIL: "stencil",
@@ -64,7 +68,6 @@ def test_the_strategy_that_fits_derives_a_kernel(text: str) -> None:
         "fun((A: 5.67.f32, B: 67.9.f32) => matmul(A)(B) |> map(map(relu)))",  # rows of a product
         "fun(xss: 5.67.f32 => xss |> transpose |> map(sum))",  # rows that are not contiguous
         "fun(xs: 101.f32 => scan(+, 0)(xs))",
-        "fun(xs: 101.f32 => xs |> map(fun(x => (x, x + 1))))",
         "fun(xs: 128.f32 => xs |> mapGlobal(0)(fun(x => x + 1)))",  # it has levels
     ],
 )

@@ -26,6 +26,7 @@ from tests.codegen.hopper.hopper_kernels import (
     ring,
     seeded,
     text,
+    unset,
     with_faults,
 )
 from tests.support.emulated import directory  # noqa: F401  # a fixture
@@ -65,6 +66,24 @@ def test_products_are_exact(first: Problem, count: int) -> None:
     assert len(problems) == count
     wrong = [problem.name for problem in problems if not problem.run(seed=2)]
     assert not wrong
+
+
+@emulating
+def test_any_number_of_blocks_may_read_the_same_elements_by_all_threads() -> None:
+    """What is remembered of who read an element, until it is written, is forgotten with its block."""
+    blocks, threads, shared = 610, 8, 1024  # more reads than are remembered of one block
+    body = f"""
+  Shared<float> tile = shared_memory<float>(0);
+  for (int i = threadIdx.x; i < {shared}; i += {threads}) tile[i] = blockIdx.x;
+  __syncthreads();
+  float sum = 0;
+  for (int i = 0; i < {shared}; i++) sum += tile[i];
+  out[blockIdx.x * {threads} + threadIdx.x] = sum;
+"""
+    out = unset("out", (blocks, threads), "float32")
+    wanted = {0: np.broadcast_to(shared * np.arange(blocks)[:, None], out.array.shape)}
+    source = text("Global<float> out", body, threads)
+    assert Problem("sums", source, (out,), wanted, threads, 4 * shared, (blocks, 1, 1)).run()
 
 
 @cache
