@@ -68,9 +68,11 @@ def generate(program: Expr | OpenProgram, name: str) -> Kernel:
     """
     made = assemble(program, name)
     if len(made.kernels) > 1:
-        stored = next(iter(made.temporaries), None)
-        what = "a temporary result is stored in Global memory" if stored else "its results are launched unlike"
-        origin = stored.origin if stored else program.origin
+        if made.temporaries:
+            what, origin = "a temporary result is stored in Global memory", made.temporaries[0].origin
+        else:
+            what = "its results are launched unlike each other"
+            origin = program.origin if isinstance(program, Expr) else program.program.origin
         raise several_kernels(what, origin, "`assemble` makes several")
     return made.kernels[0]
 
