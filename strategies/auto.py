@@ -469,6 +469,8 @@ class _Kernels:
 
     def _default(self, term: Expr, reason: str) -> Result:
         levels = most_levels(term)
+        if levels == 1 and isinstance(rows_as_list(term), Success):  # a grid has no room for two of its maps
+            return seq(rows_as_list, below_shape(lambda listed: self._default(listed, reason)))(term)
         self.made.append(Choice(Point.of("default", {"levels": levels}) if levels > 1 else DEFAULT, reason))
         return lowered_by(levels)(term)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from rewrites.result import Failure, Result, Success
 from rewrites.typed import array_type
-from rise.expr import Apply, Expr, Identifier, Lambda, call, children
+from rise.expr import Apply, Expr, Identifier, Lambda, call, children, subterms
 from rise.nat import Nat, NatVariable, constant, remainder, variable
 from rise.types import Array, NatFunction, Pair, Type
 from strategies.core import FunctionStrategy, Rewrite, Strategy, at_child, prints_as_call
@@ -95,7 +95,15 @@ def _map(function: Expr, array: Known, context: Context) -> Known:
     if not isinstance(function, Lambda):
         return None
     inner = contiguity_of(function.body, {**context, function.parameter.name: element(array)})
-    return _array(_outermost(array), inner)
+    outer = _outermost(array)
+    return _array(outer and not _gathers(function), inner)
+
+
+def _gathers(function: Lambda) -> bool:
+    """Whether a function reads at an index that is, or depends on, its argument: these may be anywhere."""
+    name = function.parameter.name
+    reads = (call(part) for part in subterms(function.body))
+    return any(read is not None and read[0] == "idx" and name in read[2][0].free for read in reads)
 
 
 def _view(name: str, parts: list[Known]) -> Known:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from itertools import groupby
 
 from codegen.ir import imperative as i
@@ -162,6 +163,28 @@ def uses(command: i.Command, names: frozenset[str]) -> tuple[set[str], set[str]]
     return read & names, written & names
 
 
+class Workers(Enum):
+    """Of a launch."""
+
+    BLOCKS = "blocks"
+    THREADS = "threads"
+
+
+Dimension = tuple[Workers, int]
+
+
+def _dimensions(loop: i.ParallelFor) -> tuple[Dimension, ...]:
+    match loop.level:
+        case i.Level.GRID:
+            return (Workers.BLOCKS, loop.dimension), (Workers.THREADS, loop.dimension)
+        case i.Level.BLOCK | i.Level.CLUSTER:
+            return ((Workers.BLOCKS, loop.dimension),)
+        case i.Level.THREAD:
+            return ((Workers.THREADS, loop.dimension),)
+        case _:
+            return ((Workers.THREADS, 0),)
+
+
 @dataclass(frozen=True)
 class Cluster:
     """Numbered steps that share registers or shared memory, and so belong to one kernel."""
@@ -188,6 +211,21 @@ class Cluster:
             for part in (*step.around, *i.commands(step.command))
         )
 
+    @property
+    def shared_out(self) -> set[Dimension]:
+        """The dimensions whose workers the steps share their iterations out to."""
+        loops = (part for _, step in self.steps for part in i.commands(step.command))
+        return {each for loop in loops if isinstance(loop, i.ParallelFor) for each in _dimensions(loop)}
+
+    @property
+    def several(self) -> set[Dimension]:
+        """Those that have several workers."""
+        launch = self.launch()
+        extents = {Workers.BLOCKS: launch.grid, Workers.THREADS: launch.block}
+        return {
+            (workers, d) for workers, sizes in extents.items() for d, size in enumerate(sizes) if size != 1
+        }
+
     def launch(self) -> Launch:
         return derive(i.sequence(*(step.command for _, step in self.steps)))
 
@@ -203,11 +241,10 @@ def _clusters(steps: Iterable[Step]) -> list[Cluster]:
     return sorted(clusters, key=lambda cluster: cluster.start)
 
 
-def _repeated(clusters: Iterable[Cluster]) -> bool:
-    """Whether one kernel would repeat a step: by all workers of a dimension that only other steps use."""
-    launches = (cluster.launch() for cluster in clusters)
-    dimensions = zip(*((*one.grid, *one.block) for one in launches), strict=True)
-    return any(1 in extents and set(extents) != {1} for extents in dimensions)
+def _repeated(clusters: Sequence[Cluster]) -> bool:
+    """Whether one kernel would repeat a step: by all workers of a dimension that only other steps share out."""
+    several = {dimension for cluster in clusters for dimension in cluster.several}
+    return any(several - cluster.shared_out for cluster in clusters)
 
 
 def _groups(

@@ -10,6 +10,7 @@ from rewrites.orders import COLUMNS_STRIDED
 from rise.expr import Expr, Identifier, call, subterms
 from rise.nat import NatVariable, constant, nat
 from rise.types import F16, Array, NatFunction
+from strategies.auto import split
 from strategies.contiguity import Contiguity, contiguity_of, keeps_pairs
 from tests.support.batches import program
 from tests.support.programs import succeeded
@@ -54,3 +55,11 @@ def test_other_orders_are_told_apart(there: str, back: str, kept: bool) -> None:
     (order,) = orders(term)
     assert isinstance(order[1], NatFunction)
     assert keeps_pairs(order) == has_pairs(12, order[1]) == kept
+
+
+def test_rows_that_indices_choose_are_neighbours_nowhere() -> None:
+    """Their elements are; an index does not say where the next one is."""
+    chosen = program("def f(T: 50.8.f32, is: 9.Idx[50]) = is |> map(i => T |> idx(i))")
+    assert contiguity_of(split(chosen)[1], {}) == Contiguity((False, True))
+    lengths = program("def f(xs: 9.f32, is: 9.Idx[50]) = zip(xs)(is) |> map((x, i) => x * x)")
+    assert contiguity_of(split(lengths)[1], {}) == Contiguity((True,), computed=True)

@@ -150,6 +150,16 @@ PROGRAMS = {
         " (transpose(D) |> map(sum), transpose(D) |> map(c => c |> reduce(max, -100000)))",
         ["columns", "columns"],
     ),
+    "rows of a table, chosen by long lists": (
+        "T: 50.45.f32, I: 9.67.Idx[50]) ="
+        " I |> map(is => is |> map(i => T |> idx(i)) |> transpose |> map(sum))",
+        ["columns"],
+    ),
+    "the same by short lists": (
+        "T: 50.45.f32, I: 9.7.Idx[50]) ="
+        " I |> map(is => is |> map(i => T |> idx(i)) |> transpose |> map(sum))",
+        ["default"],
+    ),
     "short columns": ("X: 32.4500.f32) = X |> transpose |> map(sum)", ["default"]),
 }
 
@@ -163,6 +173,16 @@ def test_auto_reduces_columns(name: str) -> None:
     assert [str(kernel.point).split()[0] for kernel in AUTO.choice(term).kernels] == wanted
     agrees = is_close if "softmax" in text or "mean" in text else exact
     assert agrees(term, succeeded(AUTO(term)).term)
+
+
+def test_results_are_threads_however_many_lists_there_are() -> None:
+    """Neighbours read neighbouring elements of a row of the table. A grid has no room for 70,000 lists in y."""
+    text = (
+        "T: 50.8.f32, I: {}.3.Idx[50]) = I |> map(is => is |> map(i => T |> idx(i)) |> transpose |> map(sum))"
+    )
+    for lists, launched in ((1000, (1, 1000, 1)), (70000, (4375, 1, 1))):
+        low = succeeded(AUTO(program(f'import "prelude.rise" def f({text.format(lists)}'))).term
+        assert assemble(low, "f").kernels[0].launch.grid_at({}) == launched
 
 
 # --- what is refused --------------------------------------------------------------------------------------
