@@ -176,7 +176,7 @@ def test_auto_reduces_columns(name: str) -> None:
 
 
 def test_results_are_threads_however_many_lists_there_are() -> None:
-    """Neighbours read neighbouring elements of a row of the table. A grid has no room for 70,000 lists in y."""
+    """Neighbours read neighbouring elements of a row. A grid has no room for 70,000 lists in y."""
     text = (
         "T: 50.8.f32, I: {}.3.Idx[50]) = I |> map(is => is |> map(i => T |> idx(i)) |> transpose |> map(sum))"
     )
