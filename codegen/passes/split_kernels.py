@@ -242,7 +242,7 @@ def _clusters(steps: Iterable[Step]) -> list[Cluster]:
 
 
 def _repeated(clusters: Sequence[Cluster]) -> bool:
-    """Whether one kernel would repeat a step: by all workers of a dimension that only other steps share out."""
+    """Whether one kernel would repeat a step: by all workers of a dimension that only others share out."""
     several = {dimension for cluster in clusters for dimension in cluster.several}
     return any(several - cluster.shared_out for cluster in clusters)
 
