@@ -54,6 +54,13 @@ PROLOGUE = rule(
     meaning=MEANING,
     conditions=(changes_an_operand,),
 )
+PROLOGUE_OF_BYTES = rule(
+    *_separated(
+        "prologue, i32", PRODUCTS.format("i32(g(p))", "i32(h(q))"), PRODUCTS.format("i32(p)", "i32(q)")
+    ),
+    meaning=MEANING,
+    conditions=(changes_an_operand,),
+)
 PROLOGUE_SAME = rule(
     *_separated("prologueSame", PRODUCTS.format("g(p)", "h(q)"), PRODUCTS.format("p", "q")),
     meaning=MEANING,

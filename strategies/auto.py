@@ -51,6 +51,7 @@ from strategies.matmul.alignment import computed_in_copies
 from strategies.matmul.beside import stored_together
 from strategies.matmul.columns import scales_outside
 from strategies.matmul.kernels import has_product
+from strategies.matmul.offsets import multiplied_bytes, offsets_outside
 from strategies.matmul.separate import (
     differences_stored,
     is_array_of_sums,
@@ -96,6 +97,7 @@ DEFAULT = Point.of("default", {})
 LEVELS = "the program has levels, which stay"
 EMPTY = "an array of the program has no elements"
 IN_FRONT = "each row is reduced by itself, beside the first tiles of the product that uses the results"
+MANY_PAIRS = 1 << 26  # of bytes: threads take longer for them than the kernels that offsets need
 MANY = 8  # kernels of a program, from which on no value is stored a second time
 NO_SUM = "no difference of products is faster as a sum"
 GENERAL = "no other schedule is for this program"
@@ -346,6 +348,9 @@ class _Kernels:
         small = self._batched(term)
         if isinstance(small, Success):
             return small
+        signed = self._of_signed_bytes(term)
+        if isinstance(signed, Success):
+            return signed
         beyond = beyond_instructions(self.search, closed)
         if beyond is not None and isinstance(remembered(self.search, closed), str):
             threads = self._by_threads(term, beyond)
@@ -372,6 +377,14 @@ class _Kernels:
             return choice(*ways, lambda part: self._default(part, found))(term)
         self.made.append(found[0])
         return self._of_closed(found[1], bound)
+
+    def _of_signed_bytes(self, term: Expr) -> Result:
+        """Products of bytes that have offsets, or no signs, as those that instructions compute."""
+        pays = self.search.gpu.multiplies("i8") and multiplied_bytes(term) >= MANY_PAIRS
+        changed = offsets_outside(term) if pays else None
+        if not isinstance(changed, Success) or not changed.steps:
+            return Failure("signed_bytes", term, "no bytes that are multiplied have offsets")
+        return seq(lambda _: changed, self._again)(term)
 
     def _by_threads(self, term: Expr, reason: str) -> Result:
         """Reductions of all pairs of rows that tensor cores do not compute, for this reason."""

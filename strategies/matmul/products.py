@@ -17,6 +17,7 @@ from rewrites.prologue import (
     INLINE,
     PIPELINE_FUSION,
     PROLOGUE,
+    PROLOGUE_OF_BYTES,
     PROLOGUE_OF_COLUMNS,
     PROLOGUE_OF_COLUMNS_SAME,
     PROLOGUE_OF_ROWS,
@@ -191,7 +192,7 @@ outline_matrix = seq(try_(_by_elements), _products)
 # the same of two matrices of one shape, as a matrix of pairs
 outline = choice(seq(RESULTS, arguments(2, seq(_by_elements, _products))), outline_matrix)
 # the prologue of operands becomes a map over them
-separate_prologue = normalize(choice(PROLOGUE, PROLOGUE_SAME, a.MAP_IDENTITY))
+separate_prologue = normalize(choice(PROLOGUE, PROLOGUE_OF_BYTES, PROLOGUE_SAME, a.MAP_IDENTITY))
 # the prologue of the first operand moves into the product
 first_inside = normalize(FIRST_INSIDE)
 

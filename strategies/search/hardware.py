@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rise.errors import UsageError
-from rise.instructions import Family
+from rise.instructions import INSTRUCTIONS, Family
 from strategies.matmul.constraints import Limits
 
 
@@ -54,6 +54,11 @@ class Gpu:
     def __hash__(self) -> int:
         """Of what tells GPUs apart: tables have no hash."""
         return hash((self.name, self.target))
+
+    def multiplies(self, operand: str) -> bool:
+        """Whether it has instructions for products of elements of a type."""
+        capability = int("".join(filter(str.isdigit, self.target)))
+        return any(operand in each.operands and each.target <= capability for each in INSTRUCTIONS)
 
     def in_clusters(self, size: int) -> int:
         """How many blocks there are at a time, in clusters of so many, one block to a multiprocessor."""
