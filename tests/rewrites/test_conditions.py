@@ -97,6 +97,13 @@ REFUSALS = (
         "`mod` is not defined for every value",
     ),
     (
+        "of whole numbers",
+        the("first less z"),
+        "fun((xs: 3.f32, ys: 3.f32, z: f32) =>"
+        " zip(xs)(ys) |> map(fun((x, y) => (x - z) * y)) |> reduce(+, 0))",
+        "`f32` is no type of whole numbers",
+    ),
+    (
         "xs: numbers",
         the("asVector >> asScalar, introduced", n=2),
         "fun(xs: 4.(i32, i32) => xs)",
