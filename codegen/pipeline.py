@@ -68,12 +68,12 @@ def generate(program: Expr | OpenProgram, name: str) -> Kernel:
     """
     made = assemble(program, name)
     if len(made.kernels) > 1:
+        hint = "`assemble` makes several"
         if made.temporaries:
-            what, origin = "a temporary result is stored in Global memory", made.temporaries[0].origin
-        else:
-            what = "its results are launched unlike each other"
-            origin = program.origin if isinstance(program, Expr) else program.program.origin
-        raise several_kernels(what, origin, "`assemble` makes several")
+            origin = made.temporaries[0].origin
+            raise several_kernels("a temporary result is stored in Global memory", origin, hint)
+        origin = program.origin if isinstance(program, Expr) else program.program.origin
+        raise TranslationError("R0726", "the program has results that need separate kernels", origin, hint)
     return made.kernels[0]
 
 

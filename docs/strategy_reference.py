@@ -26,6 +26,7 @@ from strategies.matmul import (
     epilogue,
     grid,
     instructions,
+    offsets,
     parts,
     rest,
     schedules,
@@ -40,7 +41,8 @@ from strategies.matmul.separate import separate_kernels
 
 LOOPS = (strategy, core, places, operands, normal_forms, nests, tiling, vectorise, moves, search, rounded)
 MATMUL = (
-    rest, schedules, sums, tiles, grid, instructions, epilogue, split_k, parts, beside, columns, staging, thread_tiles,
+    rest, schedules, sums, tiles, grid, instructions, epilogue, split_k, parts, beside, columns, offsets, staging,
+    thread_tiles,
 )  # fmt: skip
 BATCHES = (runs, threads, fragments)
 MODULES = (*LOOPS, *MATMUL, *BATCHES)
@@ -126,6 +128,10 @@ NORMS = (
 NORMALISED = (
     f"fun((A: 64.32.f16, B: 32.64.f16) => A |> map(fun(row => {SQUARES} |> fun(s => row |> map(fun(x =>"
     f" f16(f32(x) * rsqrt(s + 1))))))) |> {TIMES_B})"
+)
+BYTES = (
+    "fun((A: 64.32.u8, B: 64.32.i8, z: i32) => A |> map(fun(row => B |> map(fun(col => zip(row)(col)"
+    " |> map(fun((x, y) => (i32(x) - z) * i32(y))) |> reduce(+, 0))))))"
 )
 SMALL = (
     "fun((As: 50.4.6.f16, Bs: 50.6.2.f16) => zip(As)(Bs) |> map(fun((A, B) => A |> map(fun(row => transpose(B)"
@@ -349,6 +355,7 @@ EXAMPLES = {
     ),
     "rows_reduced": (f"in_inputs(rows_reduced(8, 64, {ON_FRAGMENTS}))", WITH_SUMS),
     "scales_outside": ("in_inputs(scales_outside)", NORMALISED),
+    "offsets_outside": ("in_inputs(offsets_outside)", BYTES),
     "rows_inside": ("in_inputs(products >> rows_inside)", NORMS),
     "rows_apart": ("in_inputs(products >> rows_inside >> rows_apart)", NORMS),
     "reduced_rows": ("in_inputs(products >> rows_inside >> rows_apart >> reduced_rows(32, 16, 16))", NORMS),
@@ -453,7 +460,7 @@ SECTIONS |= {
     "Phases of products: sums": (
         "tile_reduction in_steps lifted at_folds at_step tupled warp_tiles tensorise accumulate_fragments load_once load_first"
         " load_each prefetch_fragments sliced over_blocks over_cluster in_parts parts_stored over_grid"
-        " rows_reduced at_reductions stored_together scales_outside rows_inside rows_apart reduced_rows"
+        " rows_reduced at_reductions stored_together scales_outside offsets_outside rows_inside rows_apart reduced_rows"
     ),
     "Phases of products: workers": (
         "operands_swapped blocks cluster_for_each clusters persistent of_several_arrays arrays_in_groups first_and_rest in_turn to_level"

@@ -152,9 +152,15 @@ def _power(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:
 INJECTION = Hint(_places, _injection)
 RESHAPES = Hint(views=frozenset({"f"}))
 
-WHOLE = Hint(lambda choose: {"z": choose.pick((SCALARS["u8"], SCALARS["i16"], I32))})
+INTEGERS = Hint(lambda choose: {"z": choose.pick((SCALARS["u8"], SCALARS["i16"], I32))})
 HINTS: Mapping[str, Hint] = {
-    **dict.fromkeys(("first less z", "first plus z", "second less z", "second plus z"), WHOLE),
+    **dict.fromkeys(
+        (
+            "first operand minus z", "first operand plus z",
+            "second operand minus z", "second operand plus z",
+        ),
+        INTEGERS,
+    ),
     **dict.fromkeys(
         (
             "blockReduce", "reduceTree", "reduceTree, strided", "J >> reduce", "*reduce >> reduce",

@@ -1,7 +1,7 @@
-"""Offsets of whole numbers, such as zero points of quantised matrices, outside of the sums of their products.
+"""Offsets of integers, such as the zero points of quantised matrices, moved out of sums of products.
 
-Whole numbers wrap, so their sums are a ring and these laws are exact: what is left is a sum of products of
-elements as they are stored, which instructions compute, and sums of rows and columns.
+Integers wrap, so these laws are exact. What remains in the sum are products of elements as they are stored,
+which tensor cores compute; beside it are sums of rows and of columns.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ PRODUCTS = SUM.format("f(x) * g(y)")
 FIRST, SECOND = "(xs |> map(f) |> reduce(+, 0))", "(ys |> map(g) |> reduce(+, 0))"
 
 
-def of_whole_numbers(match: Match) -> str | None:
-    """z is no float: sums of those depend on their order."""
+def of_integers(match: Match) -> str | None:
+    """z is an integer: a sum of floats depends on the order of its terms."""
     type_ = match.terms["z"].type
-    whole = isinstance(type_, Scalar) and not type_.is_float and type_.name != "bool"
-    return None if whole else f"`{type_}` is no type of whole numbers"
+    integer = isinstance(type_, Scalar) and not type_.is_float and type_.name != "bool"
+    return None if integer else f"`{type_}` is not an integer type"
 
 
 def _outside(name: str, changed: str, offset: str) -> Rule:
@@ -30,23 +30,23 @@ def _outside(name: str, changed: str, offset: str) -> Rule:
         name,
         SUM.format(changed),
         f"{PRODUCTS} {offset}",
-        meaning="What is added to all elements of a row or column is added to the sum of its products.",
-        conditions=(of_whole_numbers,),
+        meaning="An offset of all elements of an operand is taken out of the sum of their products.",
+        conditions=(of_integers,),
     )
 
 
-FIRST_LESS = _outside("first less z", "(f(x) - z) * g(y)", f"- z * {SECOND}")
-FIRST_PLUS = _outside("first plus z", "(f(x) + z) * g(y)", f"+ z * {SECOND}")
-SECOND_LESS = _outside("second less z", "f(x) * (g(y) - z)", f"- z * {FIRST}")
-SECOND_PLUS = _outside("second plus z", "f(x) * (g(y) + z)", f"+ z * {FIRST}")
+FIRST_MINUS = _outside("first operand minus z", "(f(x) - z) * g(y)", f"- z * {SECOND}")
+FIRST_PLUS = _outside("first operand plus z", "(f(x) + z) * g(y)", f"+ z * {SECOND}")
+SECOND_MINUS = _outside("second operand minus z", "f(x) * (g(y) - z)", f"- z * {FIRST}")
+SECOND_PLUS = _outside("second operand plus z", "f(x) * (g(y) + z)", f"+ z * {FIRST}")
 
 
-# proofs take numbers that are converted for the same numbers, which these are not
+# computed, since proofs assume that a conversion keeps the number, and this one wraps
 @computed(
     "unsigned, as signed",
     "i32(x) → i32(i8(x + 128)) + 128, where x: u8",
     ("fun((x: u8) => i32(x))", "fun((xs: 7.u8) => xs |> map(fun(x => i32(x) * 3)))"),
-    "A byte without a sign is one with a sign and an offset: adding 128 wraps.",
+    "An unsigned byte is a signed byte plus 128: the sum in the conversion wraps.",
     head=("cast", 1),
 )
 def UNSIGNED_AS_SIGNED(term: Expr) -> Expr | str:  # noqa: N802  # a rule, named as the others

@@ -39,33 +39,25 @@ def keeps_types(match: Match) -> str | None:
     return None
 
 
-def _separated(name: str, left: str, right: str) -> tuple[str, str, str]:
-    return (
+def _prologue(name: str, converted: str, *conditions: Condition) -> Rule:
+    """converted: what the product makes of an element of an operand"""
+
+    def products(first: str, second: str) -> str:
+        return PRODUCTS.format(converted.format(first), converted.format(second))
+
+    return rule(
         name,
-        f"a |> map(fun(r => b |> map(fun(c => {left}))))",
+        f"a |> map(fun(r => b |> map(fun(c => {products('g(p)', 'h(q)')}))))",
         "a |> map(fun(r => r |> map(g))) |> map(fun(r => b |> map(fun(c => c |> map(h)))"
-        f" |> map(fun(c => {right}))))",
+        f" |> map(fun(c => {products('p', 'q')}))))",
+        meaning="What is done with the operands of a product is done with the matrices before.",
+        conditions=(changes_an_operand, *conditions),
     )
 
 
-MEANING = "What is done with the operands of a product is done with the matrices before."
-PROLOGUE = rule(
-    *_separated("prologue", PRODUCTS.format("f32(g(p))", "f32(h(q))"), PRODUCTS.format("f32(p)", "f32(q)")),
-    meaning=MEANING,
-    conditions=(changes_an_operand,),
-)
-PROLOGUE_OF_BYTES = rule(
-    *_separated(
-        "prologue, i32", PRODUCTS.format("i32(g(p))", "i32(h(q))"), PRODUCTS.format("i32(p)", "i32(q)")
-    ),
-    meaning=MEANING,
-    conditions=(changes_an_operand,),
-)
-PROLOGUE_SAME = rule(
-    *_separated("prologueSame", PRODUCTS.format("g(p)", "h(q)"), PRODUCTS.format("p", "q")),
-    meaning=MEANING,
-    conditions=(changes_an_operand, keeps_types),
-)
+PROLOGUE = _prologue("prologue", "f32({})")
+PROLOGUE_OF_BYTES = _prologue("prologue, i32", "i32({})")
+PROLOGUE_SAME = _prologue("prologueSame", "{}", keeps_types)
 
 
 # --- functions of an operand's elements and of what is beside its row or column -------------------------

@@ -51,7 +51,7 @@ from strategies.matmul.alignment import computed_in_copies
 from strategies.matmul.beside import stored_together
 from strategies.matmul.columns import scales_outside
 from strategies.matmul.kernels import has_product
-from strategies.matmul.offsets import multiplied_bytes, offsets_outside
+from strategies.matmul.offsets import is_worthwhile, offsets_outside
 from strategies.matmul.separate import (
     differences_stored,
     is_array_of_sums,
@@ -97,7 +97,6 @@ DEFAULT = Point.of("default", {})
 LEVELS = "the program has levels, which stay"
 EMPTY = "an array of the program has no elements"
 IN_FRONT = "each row is reduced by itself, beside the first tiles of the product that uses the results"
-MANY_PAIRS = 1 << 23  # of bytes, from which on kernels for their offsets pay: measured
 MANY = 8  # kernels of a program, from which on no value is stored a second time
 NO_SUM = "no difference of products is faster as a sum"
 GENERAL = "no other schedule is for this program"
@@ -168,7 +167,8 @@ def by_search(name: str, search: Search) -> Auto:
 
 def _planned(name: str, search: Search, program: Expr) -> tuple[Plan, Result]:
     inputs, body = split(program)
-    if first_incomplete(body) is None and not (has_array(body.type) and is_expression(body)):
+    is_generated = has_array(body.type) and is_expression(body)  # complete, but one thread would write it
+    if first_incomplete(body) is None and not is_generated:
         return Plan(name, ()), Success(program)
     if has_levels(body):
         return Plan(name, (Choice(DEFAULT, LEVELS),)), default()(program)
@@ -348,7 +348,7 @@ class _Kernels:
         small = self._batched(term)
         if isinstance(small, Success):
             return small
-        signed = self._of_signed_bytes(term)
+        signed = self._of_signed_bytes(term, closed)
         if isinstance(signed, Success):
             return signed
         beyond = beyond_instructions(self.search, closed)
@@ -378,12 +378,13 @@ class _Kernels:
         self.made.append(found[0])
         return self._of_closed(found[1], bound)
 
-    def _of_signed_bytes(self, term: Expr) -> Result:
-        """Products of bytes that have offsets, or no signs, as those that instructions compute."""
-        pays = self.search.gpu.multiplies("i8") and multiplied_bytes(term) >= MANY_PAIRS
-        changed = offsets_outside(term) if pays else None
+    def _of_signed_bytes(self, term: Expr, closed: Expr) -> Result:
+        """Products of bytes with offsets, or of unsigned bytes, as products of signed bytes."""
+        pays = self.search.gpu.multiplies("i8") and is_worthwhile(term)
+        unknown = pays and isinstance(remembered(self.search, closed), str)
+        changed = offsets_outside(term) if unknown else None
         if not isinstance(changed, Success) or not changed.steps:
-            return Failure("signed_bytes", term, "no bytes that are multiplied have offsets")
+            return Failure("signed_bytes", term, "it is not a large product of bytes with offsets")
         return seq(lambda _: changed, self._again)(term)
 
     def _by_threads(self, term: Expr, reason: str) -> Result:
@@ -482,8 +483,9 @@ class _Kernels:
 
     def _default(self, term: Expr, reason: str) -> Result:
         levels = most_levels(term)
-        if levels == 1 and isinstance(rows_as_list(term), Success):  # a grid has no room for two of its maps
-            return seq(rows_as_list, below_shape(lambda listed: self._default(listed, reason)))(term)
+        listed = rows_as_list(term) if levels == 1 else None
+        if isinstance(listed, Success):  # the outer of two maps is too long for a dimension of the grid
+            return seq(lambda _: listed, below_shape(lambda rows: self._default(rows, reason)))(term)
         self.made.append(Choice(Point.of("default", {"levels": levels}) if levels > 1 else DEFAULT, reason))
         return lowered_by(levels)(term)
 

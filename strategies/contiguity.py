@@ -100,7 +100,7 @@ def _map(function: Expr, array: Known, context: Context) -> Known:
 
 
 def _gathers(function: Lambda) -> bool:
-    """Whether a function reads at an index that is, or depends on, its argument: these may be anywhere."""
+    """Whether a function reads at an index that depends on its argument: neighbours may read anywhere."""
     name = function.parameter.name
     reads = (call(part) for part in subterms(function.body))
     return any(read is not None and read[0] == "idx" and name in read[2][0].free for read in reads)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from itertools import groupby
 
 from codegen.ir import imperative as i
@@ -63,7 +62,7 @@ class Step:
 def kernels(function: i.Function) -> Kernels:
     """The pass; views must be resolved.
 
-    Without temporaries there is one kernel, unless it would repeat a step, or have two rings.
+    Without temporaries there is one kernel, unless it would have two rings, or workers would repeat a step.
     """
     found: list[i.New] = []
     clusters = _clusters(_steps(function.body, (), found))
@@ -163,26 +162,22 @@ def uses(command: i.Command, names: frozenset[str]) -> tuple[set[str], set[str]]
     return read & names, written & names
 
 
-class Workers(Enum):
-    """Of a launch."""
-
-    BLOCKS = "blocks"
-    THREADS = "threads"
-
-
-Dimension = tuple[Workers, int]
+# blocks of the grid or threads of a block, in one dimension
+Dimension = tuple[i.Level, int]
+DIMENSIONS = tuple((level, d) for level in (i.Level.BLOCK, i.Level.THREAD) for d in range(3))
 
 
 def _dimensions(loop: i.ParallelFor) -> tuple[Dimension, ...]:
+    """Those over which a loop distributes its iterations."""
     match loop.level:
         case i.Level.GRID:
-            return (Workers.BLOCKS, loop.dimension), (Workers.THREADS, loop.dimension)
+            return (i.Level.BLOCK, loop.dimension), (i.Level.THREAD, loop.dimension)
         case i.Level.BLOCK | i.Level.CLUSTER:
-            return ((Workers.BLOCKS, loop.dimension),)
+            return ((i.Level.BLOCK, loop.dimension),)
         case i.Level.THREAD:
-            return ((Workers.THREADS, loop.dimension),)
+            return ((i.Level.THREAD, loop.dimension),)
         case _:
-            return ((Workers.THREADS, 0),)
+            return ((i.Level.THREAD, 0),)
 
 
 @dataclass(frozen=True)
@@ -212,19 +207,16 @@ class Cluster:
         )
 
     @property
-    def shared_out(self) -> set[Dimension]:
-        """The dimensions whose workers the steps share their iterations out to."""
+    def distributed(self) -> set[Dimension]:
+        """The dimensions over which the steps distribute iterations."""
         loops = (part for _, step in self.steps for part in i.commands(step.command))
         return {each for loop in loops if isinstance(loop, i.ParallelFor) for each in _dimensions(loop)}
 
     @property
     def several(self) -> set[Dimension]:
-        """Those that have several workers."""
+        """The dimensions in which the steps, by themselves, have more than one worker."""
         launch = self.launch()
-        extents = {Workers.BLOCKS: launch.grid, Workers.THREADS: launch.block}
-        return {
-            (workers, d) for workers, sizes in extents.items() for d, size in enumerate(sizes) if size != 1
-        }
+        return {each for each in DIMENSIONS if launch.workers(*each) != 1}
 
     def launch(self) -> Launch:
         return derive(i.sequence(*(step.command for _, step in self.steps)))
@@ -242,9 +234,11 @@ def _clusters(steps: Iterable[Step]) -> list[Cluster]:
 
 
 def _repeated(clusters: Sequence[Cluster]) -> bool:
-    """Whether one kernel would repeat a step: by all workers of a dimension that only others share out."""
+    """Whether all workers of some dimension would repeat a step in one kernel: only other steps use it."""
+    if len(clusters) < 2:
+        return False
     several = {dimension for cluster in clusters for dimension in cluster.several}
-    return any(several - cluster.shared_out for cluster in clusters)
+    return any(several - cluster.distributed for cluster in clusters)
 
 
 def _groups(

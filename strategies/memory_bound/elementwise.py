@@ -39,7 +39,8 @@ def elementwise(threads: int = 0, vector: int = 0, each: int = 1) -> Strategy:
     """Computes independent elements: each thread of a block computes `each` vectors of `vector` elements.
 
     threads: of a block; 0: 256
-    vector:  adjacent elements that a thread computes at once; 0: as many as 16 bytes hold
+    vector:  adjacent elements that a thread computes at once; 0: as many as 16 bytes hold, or
+             one where elements are not numbers
     each:    how many vectors a thread computes
     The rows of a matrix are a dimension of the grid where blocks divide them; else the matrix is one row.
     Fails by name where computing an element takes a loop.

@@ -56,8 +56,9 @@ def _of_elements(term: Expr) -> Fitting | None:
     sizes, element = shape(term.type)
     if not sizes:
         return None
+    by_elements = Fitting(elementwise(), "each element is computed by itself")
     if not isinstance(element, Scalar):
-        return Fitting(elementwise(), "each element is computed by itself")
+        return by_elements
     if len(sizes) == MATRIX and _columns_are_contiguous(term):
         return Fitting(transposition(), "columns of the result are contiguous in what is read")
     if (
@@ -68,7 +69,7 @@ def _of_elements(term: Expr) -> Fitting | None:
         return Fitting(transposition(), "columns of each matrix are contiguous in what is read")
     if len(sizes) == MATRIX and any(isinstance(p, Primitive) and p.name == "slide" for p in subterms(term)):
         return Fitting(stencil(), "elements of a matrix are computed of windows, which neighbours share")
-    return Fitting(elementwise(), "each element is computed by itself")
+    return by_elements
 
 
 def _of_rows(loop: Expr) -> Fitting | None:

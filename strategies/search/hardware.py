@@ -15,6 +15,11 @@ from rise.instructions import INSTRUCTIONS, Family
 from strategies.matmul.constraints import Limits
 
 
+def capability(target: str) -> int:
+    """The compute capability of a target, times ten; 0 where it names none."""
+    return int("".join(filter(str.isdigit, target)) or 0)
+
+
 @dataclass(frozen=True)
 class Gpu:
     """Cycles are of the multiprocessors' clock at `mhz`.
@@ -55,10 +60,14 @@ class Gpu:
         """Of what tells GPUs apart: tables have no hash."""
         return hash((self.name, self.target))
 
+    @property
+    def capability(self) -> int:
+        """The compute capability, times ten."""
+        return capability(self.target)
+
     def multiplies(self, operand: str) -> bool:
         """Whether it has instructions for products of elements of a type."""
-        capability = int("".join(filter(str.isdigit, self.target)))
-        return any(operand in each.operands and each.target <= capability for each in INSTRUCTIONS)
+        return any(operand in each.operands and each.target <= self.capability for each in INSTRUCTIONS)
 
     def in_clusters(self, size: int) -> int:
         """How many blocks there are at a time, in clusters of so many, one block to a multiprocessor."""
@@ -90,9 +99,8 @@ GPUS = (H200, A100, T4, V100)
 
 def for_target(target: str) -> Gpu:
     """The GPU that stands for a target: the newest that runs its code. UsageError R0031 without one."""
-    number = int("".join(filter(str.isdigit, target)) or 0)
     for gpu in GPUS:
-        if int("".join(filter(str.isdigit, gpu.target))) <= number and _runs(gpu.target, target):
+        if gpu.capability <= capability(target) and _runs(gpu.target, target):
             return gpu
     known = ", ".join(gpu.target for gpu in GPUS)
     raise UsageError("R0031", f"nothing is known of GPUs for {target}", hint=f"there are figures for {known}")

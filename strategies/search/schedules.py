@@ -300,15 +300,14 @@ def in_bulk(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
 
 def copied(p: Problem, gpu: Gpu, stages: Sequence[int]) -> Iterator[Schedule]:
     """By warps, whose threads copy."""
-    number = int("".join(filter(str.isdigit, gpu.target)))
     match p.operand:
-        case "f16" | "bf16" if number >= 80:
+        case "f16" | "bf16" if gpu.capability >= 80:
             yield from warps((16, 32 if p.reduced else 8, 16), stages, whole=p.row_work > 0)
         case "f16":
             yield from warps((16, 16, 16), stages, ahead=False)
-        case "f32" | "tf32" if number >= 80:
+        case "f32" | "tf32" if gpu.capability >= 80:
             yield from warps((16, 8, 8), stages)
-        case "i8" if number >= 80:
+        case "i8" if gpu.capability >= 80:
             yield from warps((16, 8, 32), stages)
         case _:
             return

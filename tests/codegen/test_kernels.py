@@ -194,6 +194,18 @@ def test_one_kernel_is_asked_for_by_name() -> None:
     assert refused.value.code == "R0726" and refused.value.hint == "`assemble` makes several"
 
 
+def test_results_are_separate_kernels_if_one_kernel_would_repeat_some_of_them() -> None:
+    """All rows of blocks would write the second result. A smaller grid alone is no reason."""
+    head, rows = "fun((A: 4.5.f32, B: {}.f32)", "A |> mapBlock(1)(mapBlock(0)(fun(x => x)))"
+    repeated = program(f"{head.format('3')} => ({rows}, B |> mapBlock(0)(fun(x => x))))")
+    smaller = program(f"{head.format('2.3')} => ({rows}, {rows.replace('A', 'B')}))")
+    assert len(assemble(repeated, "f").kernels) == 2
+    assert len(assemble(smaller, "f").kernels) == 1
+    with pytest.raises(TranslationError) as refused:
+        generate(repeated, "f")
+    assert refused.value.code == "R0726" and "need separate kernels" in refused.value.message
+
+
 @pytest.mark.skipif(not can_compile(), reason="no CUDA compiler")
 @pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90a"])
 def test_every_kernel_compiles(target: str) -> None:

@@ -97,11 +97,11 @@ REFUSALS = (
         "`mod` is not defined for every value",
     ),
     (
-        "of whole numbers",
-        the("first less z"),
+        "of integers",
+        the("first operand minus z"),
         "fun((xs: 3.f32, ys: 3.f32, z: f32) =>"
         " zip(xs)(ys) |> map(fun((x, y) => (x - z) * y)) |> reduce(+, 0))",
-        "`f32` is no type of whole numbers",
+        "`f32` is not an integer type",
     ),
     (
         "xs: numbers",

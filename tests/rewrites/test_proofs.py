@@ -34,8 +34,8 @@ DAYS = 14  # in which all rules are proved again
 PARTS = 12  # of the wrong rules, one of which is looked at each day
 # their sides are equal: what is wrong with them is a function of the library, or an operator without its laws
 RIGHT = {"capture in map fusion", "blocks of a reduction with no neutral element"}
-# a neutral element is added, or sums are of whole numbers, whose order does not matter
-EXACT = {"roundUp reduce", "roundUp reduce, of pairs", "first plus z", "second plus z"}
+# a neutral element is added, or terms are integers, whose order does not matter
+EXACT = {"roundUp reduce", "roundUp reduce, of pairs", "first operand plus z", "second operand plus z"}
 
 
 def is_about_execution(made: Rule) -> bool:

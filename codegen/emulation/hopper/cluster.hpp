@@ -57,7 +57,7 @@ RISE_CODE void start_in_cluster(int rank, unsigned number) {
 // The blocks of the cluster at a position in the grid of clusters.
 RISE_CODE void start_cluster(const dim3& cluster, const uint3& at) {
   turn++;
-  readers_used = 0;  // lists of readers are of one turn
+  readers_used = 0;  // no list of readers outlives its turn
   start_clocks();
   start_following();
   at_cluster_barrier = 0;

@@ -69,9 +69,9 @@ def test_products_are_exact(first: Problem, count: int) -> None:
 
 
 @emulating
-def test_any_number_of_blocks_may_read_the_same_elements_by_all_threads() -> None:
-    """What is remembered of who read an element, until it is written, is forgotten with its block."""
-    blocks, threads, shared = 610, 8, 1024  # more reads than are remembered of one block
+def test_all_threads_of_any_number_of_blocks_may_read_the_same_elements() -> None:
+    """The emulator forgets who read an element when the block ends."""
+    blocks, threads, shared = 610, 8, 1024  # more reads in all than the emulator remembers
     body = f"""
   Shared<float> tile = shared_memory<float>(0);
   for (int i = threadIdx.x; i < {shared}; i += {threads}) tile[i] = blockIdx.x;
