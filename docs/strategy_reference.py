@@ -342,6 +342,10 @@ EXAMPLES = {
         "in_inputs(in_few_instructions)",
         "fun(xss: 4.6.f32 => xss |> map(map(fun(x => f16(x / (1 + exp(-x)))))))",
     ),
+    "powers_of_two": (
+        "in_inputs(powers_of_two)",
+        "fun((xs: 32.f32, m: f32) => xs |> map(fun(x => exp(x - m))))",
+    ),
     "tanh_of_scores": (
         "in_inputs(tanh_of_scores)",
         "fun(xss: 4.6.f32 => xss |> map(fun(r => r |> map(fun(x => 8 * tanh(x))) |> fun(s => s"
@@ -469,7 +473,7 @@ SECTIONS |= {
     "Phases of products: memory": (
         "stage copied loaded_ahead promoted specialise direct_epilogue beside_in_bulk shared_epilogue rows_by_threads"
     ),
-    "Numbers that are rounded anyway": "by_reciprocals in_few_instructions tanh_of_scores",
+    "Numbers that are rounded anyway": "by_reciprocals in_few_instructions powers_of_two tanh_of_scores",
     "Schedules of products": "by_warps hopper",
     "Phases of batches": (
         "several longer staged staged_in_bulk each_part as_run moved through_shared stored_in_bulk rows_of_matrices"

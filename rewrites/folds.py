@@ -221,29 +221,39 @@ class _Hoisting:
     def go(self, term: Expr, bound: frozenset[str]) -> Expr:
         if isinstance(term, Lambda):
             return Lambda(term.parameter, self.go(term.body, bound | {term.parameter.name}), term.origin)
-        inner = map_children(_from_lowest(term), lambda child: self.go(child, bound))
+        inner = map_children(_from_extreme(term), lambda child: self.go(child, bound))
         if not is_reduction(inner) or not inner.free.isdisjoint(bound):
             return inner
         for fold in self.folds:
-            if alpha_equal(_reduced(fold), inner):
+            if alpha_equal(_reduced(_spelled_like(inner, fold)), inner):
                 return fold.name
         self.folds.append(_as_fold(self.elements.fresh("v", as_data(inner.type)), inner))
         return self.folds[-1].name
 
 
-def _from_lowest(term: Expr) -> Expr:
-    """A maximum that starts from one of the elements as one that starts from -∞; other terms as they are."""
+def _spelled_like(reduction: Expr, fold: Fold) -> Fold:
+    """A fold with the operator of a reduction, `max` or `(a, b) => max(a, b)`, if it has the same one."""
+    operator = application(reduction)[2][0]
+    name = operator_name(operator)
+    return replace(fold, operator=operator) if name and name == operator_name(fold.operator) else fold
+
+
+# what changes no maximum, and no minimum
+EXTREMES = {"max": float("-inf"), "min": float("inf")}
+
+
+def _from_extreme(term: Expr) -> Expr:
+    """An extremum that starts from one of the elements as one from -∞ or ∞ on; other terms as they are."""
     match call(term):
-        case "reduce", head, [operator, start, summands] if operator_name(operator) == "max" and is_float(
-            start
-        ):
+        case "reduce", head, [operator, start, summands] if is_float(start):
+            extreme = EXTREMES.get(operator_name(operator))
             match call(summands):
-                case "generate", _, [Lambda(index, body)]:
+                case "generate", _, [Lambda(index, body)] if extreme is not None:
                     places = [
                         p.argument for p in subterms(start) if isinstance(p, Apply) and p.head == ("idx", 1)
                     ]
                     if any(alpha_equal(substitute(body, {index.name: place}), start) for place in places):
-                        return apply(head, operator, Literal(float("-inf"), start.type), summands)
+                        return apply(head, operator, Literal(extreme, start.type), summands)
     return term
 
 
@@ -270,11 +280,16 @@ def written(found: System) -> Expr:
 def _row(found: System) -> Expr:
     if isinstance(found.type, Pair):
         return pair(*(_row(found.member(name)) for name in ("fst", "snd")))
-    result = found.element
-    for fold in reversed(found.folds):
-        if fold.name.name in result.free:
-            result = Apply(Lambda(fold.name, result, result.origin), _reduced(fold), result.origin)
+    result = with_folds(found.element, found.folds)
     return result if found.column is None else generated(found.column, result)
+
+
+def with_folds(term: Expr, folds: Sequence[Fold]) -> Expr:
+    """A term in which the names of reductions stand for their results."""
+    for fold in reversed(folds):
+        if fold.name.name in term.free:
+            term = Apply(Lambda(fold.name, term, term.origin), _reduced(fold), term.origin)
+    return term
 
 
 @computed(

@@ -6,6 +6,7 @@ these add nothing to a sum of products, and columns behind the last one are drop
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rewrites.algorithmic import is_reduction
@@ -116,9 +117,12 @@ def by_rows(found: System) -> Expr:
         case _:
             raise NotPointwise("expected a matrix", found.element)
     # those of the first sums stand first
-    parts = [
-        part for term in (*(fold.body for fold in found.folds), found.element) for part in subterms(term)
-    ]
+    return over_rows(row, body, [*(fold.body for fold in found.folds), found.element])
+
+
+def over_rows(row: Identifier, body: Expr, terms: Sequence[Expr]) -> Expr:
+    """A map over the rows that a term is computed from, and their numbers, in the order of such terms."""
+    parts = [part for term in terms for part in subterms(term)]
     rows = list(dict.fromkeys(application(part)[2][1] for part in parts if selects(part, row.name)))
     selected = [at(row, xs) for xs in rows]
     if number(row) in parts:

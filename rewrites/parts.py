@@ -130,8 +130,9 @@ def _stored(given: Reductions, folds: list[Fold]) -> System:
     order = _order(given)
     wide = {s.fold.name for s in given.sums if s.value is not None}
     types = [_row_type(given, fold, fold.name in wide) for fold in order]
+    column = given.column if wide else None
     return System(
-        given.found.row, given.column, tuple(folds), tupled([fold.name for fold in order]), tuple_type(types)
+        given.found.row, column, tuple(folds), tupled([fold.name for fold in order]), tuple_type(types)
     )
 
 
@@ -148,22 +149,7 @@ def _combined(given: Reductions, parts: Identifier, taken: set[str]) -> Expr:
     of_part: dict[Identifier, Expr] = {}
     for fold, member in zip(order, members(at(found.row, at(k, parts)), len(order)), strict=True):
         of_part[fold.name] = at(given.column, member) if fold.name in wide else member
-    new: dict[Expr, Identifier] = {
-        fold.name: fresh(f"all_{fold.name.name}", as_data(fold.name.type), taken) for fold in order
-    }
-    folds: list[Fold] = []
-    if (reference := given.reference) is not None:
-        start = given.start or reference.start
-        folds.append(Fold(new[reference.name], reference.operator, start, k, of_part[reference.name]))
-    for s in given.sums:
-        term = of_part[s.fold.name]
-        if s.slope is not None and reference is not None:
-            change = operation("sub", new[reference.name], of_part[reference.name])
-            term = operation("mul", term, s.power(change))
-        folds.append(Fold(new[s.fold.name], s.fold.operator, s.fold.start, k, term))
-    values: dict[Expr, Expr] = dict(new)
-    if reference is not None:
-        values[reference.name] = given.maximum(new[reference.name])
+    folds, values = given.combined(k, of_part, taken)
     element = put(found.element, values)
     return written(System(found.row, found.column, tuple(folds), element, found.type))
 
@@ -180,6 +166,8 @@ def _combined(given: Reductions, parts: Identifier, taken: set[str]) -> Expr:
         " |> reduce(+, 0)) - l)))))))))",
         "fun((a: 3.6.f32, w: 6.5.f32) => a |> map(fun(r => transpose(w) |> map(fun(c => zip(r)(c)"
         " |> map(fun((x, y) => x * y)) |> reduce(+, 0))))))",
+        "fun((a: 3.2.f32, b: 4.2.f32) => a |> map(fun(r => b |> map(fun(c => zip(r)(c) |> map(fun((x, y) =>"
+        " x * y)) |> reduce(+, 0))) |> reduce(max, -1000.0))))",
     ),
     "A maximum, and sums that use it, of parts of n elements: no part needs another one.",
     exact=False,

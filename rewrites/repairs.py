@@ -6,12 +6,12 @@ whatever x and v are. So it may be begun before r is known (`rolling`), and comp
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from random import Random
 
-from rewrites.elements import NotPointwise, names, put, replaced
+from rewrites.elements import NotPointwise, fresh, names, put, replaced
 from rewrites.exact import Exact, added, draws, evaluated, rational
 from rewrites.folds import (
     Fold,
@@ -217,18 +217,21 @@ def _as_sum(found: System, column: Identifier, fold: Fold, reference: Fold | Non
 
 
 def vanishes(s: Sum, reference: Fold | None) -> bool:
-    """Whether a weight is 0 where what the maximum is of is -∞: it is exp(x·score + …) for a positive x."""
+    """Whether a weight is 0 where what the maximum is of is -∞: it is exp(x·score + …) for a positive x.
+
+    Other factors do not use the score: 0 · -∞ is not 0.
+    """
     if reference is None or s.slope is None:
         return False
     score = Identifier(fresh_name("score", names(s.fold.body)), reference.body.type)
-    for factor, inverse in factors(s.weight):
-        match call(unrounded(factor)):
-            case (("exp" | "exp2"), _, [power]) if not inverse:
-                power = replaced(power, reference.body, score)
-                slope = _slope(power, score.name)
-                if score.name in power.free and slope is not None:
-                    return is_positive(slope)
-    return False
+    parts = [(replaced(factor, reference.body, score), inverse) for factor, inverse in factors(s.weight)]
+    using = [part for part in parts if score.name in part[0].free]
+    match [(call(unrounded(factor)), inverse) for factor, inverse in using]:
+        case [((("exp" | "exp2"), _, [power]), False)]:
+            slope = _slope(power, score.name)
+            return slope is not None and is_positive(slope)
+        case _:
+            return False
 
 
 def is_zero_behind(weight: Expr) -> bool:
@@ -284,6 +287,31 @@ class Reductions:
         """The maximum that the program has, of what was computed."""
         start = self.reference.start if self.reference is not None and self.sums else None
         return lambda computed: computed if start is None else from_lowest(computed, start)
+
+    def combined(
+        self, index: Identifier, of_part: Mapping[Identifier, Expr], taken: set[str]
+    ) -> tuple[list[Fold], dict[Expr, Expr]]:
+        """The same reductions of all elements, from those of parts; and what their names stand for then.
+
+        index, of_part: of a part, and the results of its reductions, by their names
+        """
+        new: dict[Expr, Identifier] = {
+            name: fresh(f"all_{name.name}", as_data(name.type), taken) for name in of_part
+        }
+        folds: list[Fold] = []
+        if (reference := self.reference) is not None:
+            start = self.start or reference.start
+            folds.append(Fold(new[reference.name], reference.operator, start, index, of_part[reference.name]))
+        for s in self.sums:
+            term = of_part[s.fold.name]
+            if s.slope is not None and reference is not None:
+                change = operation("sub", new[reference.name], of_part[reference.name])
+                term = operation("mul", term, s.power(change))
+            folds.append(Fold(new[s.fold.name], s.fold.operator, s.fold.start, index, term))
+        values: dict[Expr, Expr] = dict(new)
+        if reference is not None:
+            values[reference.name] = self.maximum(new[reference.name])
+        return folds, values
 
     @property
     def bodies(self) -> list[Expr]:

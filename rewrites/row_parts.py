@@ -12,12 +12,23 @@ from dataclasses import dataclass, field, replace
 from rewrites.build import build
 from rewrites.elements import NotPointwise
 from rewrites.epilogue import fragment_type
+from rewrites.rows import reduced_on_fragments, reduces
 from rewrites.rule import computed
 from rewrites.typed import array_type
-from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, application, apply, call, distinct_binders
+from rise.expr import (
+    Apply,
+    Expr,
+    Identifier,
+    Lambda,
+    Primitive,
+    alpha_equal,
+    apply,
+    call,
+    distinct_binders,
+)
 from rise.nat import Nat
 from rise.normal import is_view
-from rise.types import Array, Data, Type, as_data
+from rise.types import Array, Data, Pair, Type, as_data
 
 
 @dataclass
@@ -121,21 +132,26 @@ def _fragment(term: Expr) -> Expr | None:
             return None
 
 
-def _reduced(operator: Expr, start: Expr, width: Nat) -> Callable[[Expr], Expr | None]:
-    """The reductions of the rows of a fragment's matrix, as a matrix of one column."""
+def _reduced(part: Expr, reduction: Expr, width: Nat) -> Callable[[Expr], Expr | None]:
+    """What a function of a part makes of the rows of a fragment's matrix, as a matrix of one column."""
 
     def column(term: Expr) -> Expr | None:
         fragment = _fragment(term)
         if fragment is None or fragment_type(fragment).columns != width:
             return None
-        return build("f |> reduceRows(op, z) |> toMem(Local) |> asColumn", f=fragment, op=operator, z=start)
+        match call(reduction):
+            case "reduce", _, [operator, start, elements] if alpha_equal(elements, part):
+                return build(
+                    "f |> reduceRows(op, z) |> toMem(Local) |> asColumn", f=fragment, op=operator, z=start
+                )
+        return reduced_on_fragments(fragment, part, reduction)
 
     return column
 
 
-def _itself(operator: Expr, start: Expr, width: Nat) -> Callable[[Expr], Expr | None]:
+def _itself(part: Expr, reduction: Expr, width: Nat) -> Callable[[Expr], Expr | None]:
     """The same beside the matrix itself."""
-    column = _reduced(operator, start, width)
+    column = _reduced(part, reduction, width)
 
     def both(term: Expr) -> Expr | None:
         numbers = column(term)
@@ -144,9 +160,9 @@ def _itself(operator: Expr, start: Expr, width: Nat) -> Callable[[Expr], Expr | 
     return both
 
 
-def _beside(operator: Expr, start: Expr, width: Nat) -> Callable[[Expr], Expr | None]:
+def _beside(part: Expr, reduction: Expr, width: Nat) -> Callable[[Expr], Expr | None]:
     """The same of the second members of pairs, beside the first ones."""
-    column = _reduced(operator, start, width)
+    column = _reduced(part, reduction, width)
 
     def both(term: Expr) -> Expr | None:
         match call(term):
@@ -183,6 +199,15 @@ def _beside(operator: Expr, start: Expr, width: Nat) -> Callable[[Expr], Expr | 
         "fun((a: 16.8.f32, b: 16.8.f32) => (let c = a |> toMem(Global) in c |> asFragment"
         " |> fun((f: Fragment[16, 8, 16, f32, Accum]) => f) |> toMem(Local) |> asMatrix |> transpose)"
         " |> transpose |> map(fun(r => r |> split(8) |> map(fun(p => p |> reduce(+, 0))))))",
+        "fun((a: 16.8.f32) => a |> asFragment |> fun((f: Fragment[16, 8, 16, f32, Accum]) => f)"
+        " |> toMem(Local) |> asMatrix |> map(fun(r => r |> split(8)"
+        " |> map(fun(p => p |> map(fun(x => x * x + 1)) |> reduce(+, 0))))))",
+        "fun((a: 16.8.f32) => a |> asFragment |> fun((f: Fragment[16, 8, 16, f32, Accum]) => f)"
+        " |> toMem(Local) |> asMatrix |> map(fun(r => r |> split(8) |> map(fun(p => p |> reduce(max, -1000.0)"
+        " |> fun(m => (m, p |> map(fun(x => exp2(x - m))) |> reduce(+, 0))))))))",
+        "fun((a: 16.8.f32) => a |> asFragment |> fun((f: Fragment[16, 8, 16, f32, Accum]) => f)"
+        " |> toMem(Local) |> asMatrix |> map(fun(r => r |> split(8) |> map(fun(p =>"
+        " (p, (p |> reduce(+, 0), p |> map(fun(x => x * x)) |> reduce(+, 0))))))))",
     ),
     "What reduces parts of rows reduces the rows of the fragments that compute them.",
     exact=False,
@@ -191,9 +216,8 @@ def REDUCTIONS_INWARD(term: Expr) -> Expr | str:  # noqa: N802  # rules are cons
     found = _parts_of(term)
     if found is None:
         return "expected the reductions of parts of rows"
-    rows, width, result, reduction, make = found
-    _, _, (operator, start, _) = application(reduction)
-    return _Inward(width, as_data(result.type), make(operator, start, width)).at(1, distinct_binders(rows))
+    rows, width, result, tile = found
+    return _Inward(width, as_data(result.type), tile).at(1, distinct_binders(rows))
 
 
 def reduces_parts(term: Expr) -> bool:
@@ -201,11 +225,8 @@ def reduces_parts(term: Expr) -> bool:
     return _parts_of(term) is not None
 
 
-Make = Callable[[Expr, Expr, Nat], Callable[[Expr], Expr | None]]
-
-
-def _parts_of(term: Expr) -> tuple[Expr, Nat, Expr, Expr, Make] | None:
-    """The matrix, the width of a part, what is made of a part, the reduction in that, and how tiles do it."""
+def _parts_of(term: Expr) -> tuple[Expr, Nat, Expr, Callable[[Expr], Expr | None]] | None:
+    """The matrix, the width of a part, what is made of a part, and how tiles do it."""
     match call(term):
         case "map", _, [Lambda(row, body), rows]:
             pass
@@ -220,9 +241,16 @@ def _parts_of(term: Expr) -> tuple[Expr, Nat, Expr, Expr, Make] | None:
     if split[0] != "split" or split[2] != [row] or not isinstance(width, Nat):
         return None
     match call(result):
-        case "pair", _, [stored, reduction]:
-            make: Make = _itself if stored == part else _beside
+        case "pair", _, [stored, reduction] if stored == part and reduces(reduction, part):
+            return rows, width, result, _itself(part, reduction, width)
+        case "pair", _, [_, reduction] if isinstance(array_type(part).element, Pair):
+            second = build("p |> map(x => snd(x))", p=part)
+            return (
+                (rows, width, result, _beside(second, reduction, width))
+                if reduces(reduction, second)
+                else None
+            )
+        case _ if reduces(result, part):
+            return rows, width, result, _reduced(part, result, width)
         case _:
-            reduction, make = result, _reduced
-    is_reduced = (found := call(reduction)) is not None and found[0] == "reduce"
-    return (rows, width, result, reduction, make) if is_reduced else None
+            return None

@@ -18,11 +18,13 @@ from rewrites.elements import (
     fresh,
     generated,
     leaves,
+    mapped,
     matrix,
     members,
     names,
     over,
     put,
+    replaced,
     selects,
     tupled,
     zipped,
@@ -38,10 +40,12 @@ from rise.expr import (
     Identifier,
     Lambda,
     Literal,
+    alpha_equal,
     application,
     apply,
     call,
     children,
+    distinct_binders,
     fresh_name,
     substitute,
 )
@@ -177,6 +181,21 @@ class Rows:
         if isinstance(term, Identifier) and not stored:
             return _copied(made)  # a state is not a view of what it was made of
         return _stored(made) if stored and not _is_stored(made) else made
+
+    def reductions(self, rows: Expr, of_row: Lambda) -> Expr:
+        """What a function makes of each of the rows, as a matrix of one column."""
+        match of_row.body:
+            case Apply(Lambda(number, rest), value):
+                made = self.value(mapped(Lambda(of_row.parameter, value), rows))
+                column = self.fresh(number.name, as_data(made.type))
+                numbers = self.fresh("xs", Array(array_type(rows).size, as_data(number.type)))
+                self.known[numbers.name] = column
+                both = zipped(rows, numbers)
+                x = self.fresh("x", array_type(both).element)
+                values = dict(zip((of_row.parameter.name, number.name), members(x, 2), strict=True))
+                return _let(column, made, self.reductions(both, Lambda(x, substitute(rest, values))))
+            case _:
+                return build("xs |> split(1)", xs=self.result(mapped(of_row, rows)))
 
     # --- matrices
 
@@ -395,6 +414,56 @@ def _members_of(type_: Data) -> list[Data]:
         found.append(type_.first)
         type_ = type_.second
     return [*found, type_]
+
+
+# --- rows of one fragment ---------------------------------------------------------------------------------
+
+
+def reduces(term: Expr, row: Expr) -> bool:
+    """Whether a term is a tuple of reductions of a row, or of functions of its elements."""
+    match term, call(term):
+        case Apply(Lambda(_, body), value), _:
+            return reduces(value, row) and reduces(body, row)
+        case _, ("pair", _, [first, second]):
+            return reduces(first, row) and reduces(second, row)
+        case _, ("reduce", _, [_, _, xs]):
+            return _are_elements(xs, row)
+        case _:
+            return isinstance(term, Identifier) and term != row
+
+
+def _are_elements(xs: Expr, row: Expr) -> bool:
+    """Whether an array is a row, a function of its elements, or of these and their indices."""
+    if alpha_equal(xs, row):
+        return True
+    match call(xs):
+        case "map", _, [_, elements]:
+            return _are_elements(elements, row)
+        case "zip", _, [indices, elements]:
+            return indices.free.isdisjoint(row.free) and alpha_equal(elements, row)
+        case _:
+            return False
+
+
+def reduced_on_fragments(fragment: Expr, row: Expr, reduction: Expr) -> Expr:
+    """Of a fragment, what a term makes of each of its rows, as a matrix of one column.
+
+    row: what stands for a row in the term, of which `reduces` holds
+    """
+    type_ = fragment_type(fragment)
+    taken = names(fragment, row, reduction)
+    tile = fresh("xs", Array(type_.rows, Array(type_.columns, type_.element)), taken)
+    known = fragment if isinstance(fragment, Identifier) else fresh("tile", type_, taken)
+    of_row = fresh("row", array_type(tile).element, taken)
+    translation = Rows(type_.rows, type_.other, taken, {tile.name: known})
+    made = translation.reductions(tile, Lambda(of_row, replaced(distinct_binders(reduction), row, of_row)))
+    if isinstance(fragment, Identifier):
+        return made
+    return _let(known, fragment if _is_stored(fragment) else _stored(fragment), made)
+
+
+def _let(name: Identifier, value: Expr, body: Expr) -> Expr:
+    return apply(instance("let", (name.type, body.type), None), value, Lambda(name, body))
 
 
 @computed(

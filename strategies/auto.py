@@ -52,6 +52,7 @@ from strategies.matmul.beside import stored_together
 from strategies.matmul.columns import scales_outside
 from strategies.matmul.kernels import has_product
 from strategies.matmul.offsets import is_worthwhile, offsets_outside
+from strategies.matmul.recomputed import recomputed
 from strategies.matmul.separate import (
     differences_stored,
     is_array_of_sums,
@@ -63,6 +64,7 @@ from strategies.memory_bound.family import fitting
 from strategies.nests import (
     is_over_matrices,
     is_over_rows,
+    listed_rows,
     of_short_rows,
     rows_as_list,
 )
@@ -239,7 +241,8 @@ class _Kernels:
             return below_shape(self._again)(term)
         below = under_views(separate_kernels)
         cuts = map(self._parts, (separate_kernels, below, value_stored, rows_stored))
-        parts = choice(self._rows_as_list, self._rows_reduced, *cuts, self._one)
+        again = seq(recomputed, self._again)
+        parts = choice(again, self._rows_as_list, self._rows_reduced, *cuts, self._one)
         whole = choice(self._one_pass, self._rows_of_arrays)
         after = seq(inlined, views_outward) if is_array_of_sums(term) else id_
         simpler = normalize(choice(DROP_UNUSED, ARRAYS_BY_ELEMENTS))
@@ -277,7 +280,8 @@ class _Kernels:
 
     def _rows_as_list(self, term: Expr) -> Result:
         """A product for all rows of an array of matrices as one, if these are no batch."""
-        listed = choice(rows_as_list, under_views(rows_as_list))(term) if has_product(term) else None
+        ways = (listed_rows, under_views(listed_rows))
+        listed = choice(*ways)(term) if has_product(term) else None
         if not isinstance(listed, Success) or not has_product(computed_in(listed.term) or listed.term):
             return Failure("rows_as_list", term, "it does not multiply the rows of arrays by one matrix")
         whole = seq(lambda _: listed, below_shape(FunctionStrategy("kernel", self._kernel)))
@@ -373,7 +377,11 @@ class _Kernels:
         if isinstance(found, str) and is_pair_of_kernels(term):
             return self._members(term)
         if isinstance(found, str):
-            ways = self._parts(product_stored), lambda part: self._by_threads(part, found)
+            ways = (
+                self._parts(terms_stored),
+                self._parts(product_stored),
+                lambda part: self._by_threads(part, found),
+            )
             return choice(*ways, lambda part: self._default(part, found))(term)
         self.made.append(found[0])
         return self._of_closed(found[1], bound)

@@ -103,7 +103,8 @@ def _gathers(function: Lambda) -> bool:
     """Whether a function reads at an index that depends on its argument: neighbours may read anywhere."""
     name = function.parameter.name
     reads = (call(part) for part in subterms(function.body))
-    return any(read is not None and read[0] == "idx" and name in read[2][0].free for read in reads)
+    places = (read[2][0] for read in reads if read is not None and read[0] == "idx" and read[2])
+    return any(name in place.free for place in places)
 
 
 def _view(name: str, parts: list[Known]) -> Known:

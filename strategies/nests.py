@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from math import inf
 
-from rewrites.algorithmic import MAP_IDENTITY
+from rewrites.algorithmic import MAP_FUSION, MAP_IDENTITY
 from rewrites.maps import LET_OF_SPLIT, LET_SPLIT, MAP_LAST_FISSION
-from rewrites.movement import JOIN_OF_SPLIT
+from rewrites.movement import JOIN_OF_SPLIT, ZIP_MAP_FIRST, ZIP_MAP_SECOND
 from rewrites.nests import NEST_AS_LIST
 from rewrites.reductions import REDUCE_FLAT_MAP
 from rewrites.result import Failure, Result
 from rewrites.views import MAP_JOINED, MAP_SPLIT
 from rise.expr import Expr, Lambda, Primitive, call, subterms
 from rise.types import Array, Pair, Type, shape
-from strategies.core import FunctionStrategy, Strategy, argument, check, choice, normalize, seq, try_
+from strategies.core import FunctionStrategy, Strategy, argument, check, choice, normalize, repeat, seq, try_
 from strategies.evaluation import has_array, is_expression
 from strategies.places import as_one_array, below_shape, mapped
 
@@ -74,6 +74,10 @@ rows_as_list: Strategy = seq(
     NEST_AS_LIST,
     below_shape(try_(FunctionStrategy("rows_as_list", lambda term: rows_as_list(term)))),
 )
+# what is done with the rows one after the other, and with what is beside them, as one map over rows
+in_one_map: Strategy = repeat(choice(MAP_FUSION, ZIP_MAP_FIRST, ZIP_MAP_SECOND))
+# the same where rows are computed one after the other
+listed_rows: Strategy = choice(rows_as_list, seq(mapped(in_one_map), rows_as_list))
 # the same up to arrays of rows
 rows_as_matrices: Strategy = try_(
     seq(

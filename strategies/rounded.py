@@ -28,6 +28,12 @@ from strategies.evaluation import bound
 NARROW = 2  # bytes of an element that hides how the last digits of f32 were rounded
 
 
+# exponentials as powers of two, what they are of as a fused multiply-add
+powers_of_two: Strategy = seq(
+    everywhere(x.EXP_AS_EXP2), everywhere(x.EXP2_OF_DIFFERENCE), everywhere(x.EXP2_OF_PRODUCT)
+)
+
+
 def _in_few_instructions(term: Expr) -> Strategy:
     if not _is_narrow(term.type):
         return id_

@@ -35,6 +35,7 @@ _FILES: Mapping[str, References] = {
     "padding.rise": arrays.PADDING,
     "polynomials.rise": science.POLYNOMIALS,
     "products.rise": matrices.PRODUCTS,
+    "reduced_rows.rise": fused.REDUCED_ROWS,
     "reductions.rise": arrays.REDUCTIONS,
     "reordering.rise": arrays.REORDERING,
     "scans.rise": arrays.SCANS,

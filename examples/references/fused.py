@@ -66,3 +66,39 @@ FUSED: References = {
     "rowsQuantised": Reference(rows_quantised, THREE),
     "ofTwoTypes": Reference(lambda A, B: (A @ B, np.maximum(A @ B, 0)), THREE),
 }
+
+
+# --- rows of products that are only reduced ---------------------------------------------------------------
+
+
+def log_sum_exps(X: Array, Y: Array) -> Array:
+    P = X @ Y.T
+    top = P.max(1)
+    return np.log(np.exp(P - top[:, None]).sum(1)) + top
+
+
+def linear_cross_entropy(X: Array, Y: Array, classes: Array) -> Array:
+    return log_sum_exps(X, Y) - (X * Y[classes]).sum(1)
+
+
+def partition(X: Array, Y: Array) -> Array:
+    P = X @ Y.T
+    top = P.max(1)
+    return top, np.exp(P - top[:, None]).sum(1)
+
+
+def contrastive(scale: Array, X: Array, Y: Array) -> Array:
+    both = (log_sum_exps(scale * X, Y).mean() + log_sum_exps(scale * Y, X).mean()) / 2
+    return both - scale * (X * Y).sum(1).mean()
+
+
+REDUCED_ROWS: References = {
+    "scores": Reference(lambda X, Y: X @ Y.T, THREE),
+    "logSumExps": rounded(log_sum_exps, THREE),
+    "linearCrossEntropy": rounded(linear_cross_entropy, THREE),
+    "scoresAndLogSumExps": rounded(lambda X, Y: (X @ Y.T, log_sum_exps(X, Y)), THREE),
+    "best": Reference(lambda X, Y: (X @ Y.T).argmax(1), THREE),
+    "nearest": Reference(lambda X, Y, norms: (norms - 2 * (X @ Y.T)).argmin(1), THREE),
+    "partition": rounded(partition, THREE),
+    "contrastive": rounded(contrastive, sizes(n=(1, 7), k=(1, 5))),
+}

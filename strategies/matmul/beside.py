@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from rewrites.beside import ROWS_BY_PARTS, beside
+from rewrites.beside import ROWS_BY_PARTS, beside, is_unzip
+from rewrites.exponentials import EXP_AS_EXP2
 from rewrites.result import Failure, Result
 from rewrites.row_parts import REDUCTIONS_INWARD, reduces_parts
 from rewrites.storing import GLOBAL_FIRST, STORED_TOGETHER
-from rise.expr import Expr, application, call
+from rise.expr import (
+    Expr,
+    application,
+    call,
+)
 from rise.types import Pair
 from strategies.core import (
     FunctionStrategy,
@@ -16,6 +21,8 @@ from strategies.core import (
     check,
     choice,
     depending,
+    everywhere,
+    function,
     prints_as_call,
     seq,
 )
@@ -26,6 +33,9 @@ from strategies.memory_bound.reduction import reduction
 from strategies.memory_bound.rows import rows
 from strategies.operands import in_function, nth_operand, operand
 from strategies.places import arguments
+
+# of differences, which are computed first: so the sums of large scores keep their last digits
+_powers = everywhere(EXP_AS_EXP2)
 
 
 @prints_as_call
@@ -67,11 +77,11 @@ def at_reductions(s: Rewrite, swapped: bool = False) -> Strategy:
         if not reduces_parts(term):
             return argument(run)(term)
         if not swapped:
-            return seq(argument(s), REDUCTIONS_INWARD)(term)
+            return seq(function(_powers), argument(s), REDUCTIONS_INWARD)(term)
         applied = call(application(term)[2][-1])
         if applied is None or applied[0] != "transpose":
             return Failure("at_reductions", term, "with swapped operands, fragments have parts of columns")
-        return seq(arguments(2, s), REDUCTIONS_INWARD)(term)
+        return seq(function(_powers), arguments(2, s), REDUCTIONS_INWARD)(term)
 
     return FunctionStrategy("at_reductions", run)
 
@@ -93,8 +103,12 @@ stored_together: Strategy = seq(
 
 def _added(term: Expr) -> Result:
     each = choice(reduction(), rows(), lowered)
-    return (nth_operand(1, each) if isinstance(term.type, Pair) else each)(term)
+    if stores_first(term):
+        return seq(nth_operand(0, operand(each)), nth_operand(1, in_function(added)))(term)
+    if is_unzip(term):
+        return argument(each)(term)
+    return (nth_operand(1, added) if isinstance(term.type, Pair) else each)(term)
 
 
-# the numbers of rows, from those of their parts
+# the numbers of rows, from those of their parts; what else they are computed from is stored before
 added = FunctionStrategy("added", _added)

@@ -8,13 +8,12 @@ from rewrites import algorithmic as a
 from rewrites import lowering as low
 from rewrites import staging as s
 from rewrites.apart import NUMBERS_APART
-from rewrites.exponentials import EXP2_OF_DIFFERENCE, EXP2_OF_PRODUCT, EXP_AS_EXP2, RECIPROCAL
+from rewrites.exponentials import RECIPROCAL
 from rewrites.folds import FACTORS, columns_of
 from rewrites.longer import WHOLE_FRAGMENTS
 from rewrites.maps import MAP_LAST_FISSION
 from rewrites.masks import BLOCKS_OF_A_MASK, FACTOR_OF_MASK, NUMBERS_OF_TILES
 from rewrites.monotone import MAXIMUM_OF_MONOTONE, NAMED_IN_MAXIMUM
-from rewrites.movement import ZIP_MAP_FIRST, ZIP_MAP_SECOND
 from rewrites.orders import IN_PAIRS, RASTERISE_BACKWARDS
 from rewrites.rolling import ROLLING
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, missing
@@ -40,7 +39,6 @@ from strategies.core import (
     normalize,
     prints_as_call,
     recursive,
-    repeat,
     seq,
     top_down,
     try_,
@@ -52,9 +50,10 @@ from strategies.matmul.instructions import DEPTH, workers_on
 from strategies.matmul.parts import NO_ROWS, dimensions, in_parts, rearranges
 from strategies.matmul.rounding import longer_inward
 from strategies.matmul.staging import ASYNCHRONOUS, TileCopy, copied, specialise, stage
+from strategies.nests import in_one_map
 from strategies.places import arguments, computes, in_inputs, mapped
 from strategies.result_views import at_computed
-from strategies.rounded import tanh_of_scores
+from strategies.rounded import powers_of_two, tanh_of_scores
 from strategies.settings import searched
 
 OPERAND_BYTES = 2
@@ -73,14 +72,13 @@ def in_one_pass(columns: int, early: bool = False) -> Strategy:
     before: q |> map(row => softmax(K·row)·V)
     after:  zip(K |> split(columns))(V |> split(columns)) |> reduceSeq(…) |> …
     """
-    powers = seq(everywhere(EXP_AS_EXP2), everywhere(EXP2_OF_DIFFERENCE), everywhere(EXP2_OF_PRODUCT))
     return seq(
         tanh_of_scores,
         try_(SUMMANDS),
         try_(FACTORS),
         ROLLING.with_sizes(n=columns),
         maxima_of_products if early else id_,
-        powers,
+        powers_of_two,
         everywhere(RECIPROCAL),
         ROWS_ON_FRAGMENTS.with_sizes(k=DEPTH),
     )
@@ -400,7 +398,6 @@ def one_pass(
     roles = seq(specialise(stages, count), overlapped) if specialised else id_
     stored = stored_in_bulk if in_bulk and bulk_stores else id_
     staged = seq(stage(copies, stages), id_ if in_bulk else copied(copies), roles, stored)
-    fused = repeat(choice(a.MAP_FUSION, ZIP_MAP_FIRST, ZIP_MAP_SECOND))
 
     # a block for each tile, or a cluster
     each = block if cluster == 1 else low.MAP_CLUSTER.with_sizes(d=0)
@@ -412,13 +409,13 @@ def one_pass(
         tiles = -(-(shape(matrix.type)[0][0].value or 0) // of_all) if is_matrix else 0
         persists = 0 < blocks < tiles * cluster * prod(counts)
         if not persists and cluster == 1:
-            return each_matrix(seq(fused, of_matrix(last_first(block))))
+            return each_matrix(seq(in_one_map, of_matrix(last_first(block))))
         if not persists:
-            return seq(tiles_of_all(seq(fused, of_matrix(last_first(id_)))), outermost_map(each))
+            return seq(tiles_of_all(seq(in_one_map, of_matrix(last_first(id_)))), outermost_map(each))
         persistent = seq(each, persist.with_sizes(d=0, p=blocks // cluster))
         # of tiles in pairs, the copying unit can bring only those that are inside
         order = long_with_short if missing(shape(matrix.type)[0][0], of_all) is None else last_first
-        return seq(tiles_of_all(seq(fused, of_matrix(order(id_)))), outermost_map(persistent))
+        return seq(tiles_of_all(seq(in_one_map, of_matrix(order(id_)))), outermost_map(persistent))
 
     kernel = seq(depending(over_matrices), staged)
     all_rows = seq(one_map, kernel if parts == 1 else in_parts(parts, columns, kernel))

@@ -6,6 +6,7 @@ product) reads the product from global memory, so a kernel ends there.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 from rewrites.algorithmic import GENERATE_MAP, MAP_CONSTANT, MAP_FUSION, MAP_IDENTITY
@@ -203,8 +204,32 @@ def read_across(matrix: Expr) -> bool:
     return not isinstance(element, Scalar) or element.bytes == ACROSS
 
 
+def _mapped_product(term: Expr) -> Result:
+    """A product each of whose rows a function takes as a whole, also beside other arrays."""
+    match call(term):
+        case "map", _, [_, xs]:
+            part = next(filter(is_product, _zipped(xs)), None)
+            return _stored(term, part, "no rows of a product are mapped")
+        case _:
+            return Failure(NAME, term, "it is no map")
+
+
+def _zipped(xs: Expr) -> Iterator[Expr]:
+    """The arrays that are beside each other."""
+    if is_zip(xs):
+        for part in application(xs)[2]:
+            yield from _zipped(part)
+    else:
+        yield xs
+
+
+def _is_product_of_data(term: Expr) -> bool:
+    """Whether a term is a product, and not reductions of the rows of others, which have the same form."""
+    return is_product(term) and not any(is_product(part) for part in subterms(term) if part is not term)
+
+
 def _first_product(term: Expr) -> Result:
-    inside = (part for part in outermost_parts(term, is_product) if part is not term)
+    inside = (part for part in outermost_parts(term, _is_product_of_data) if part is not term)
     part = next(filter(closed_in(term), inside), None)
     return _stored(term, part, "no product stands beside something else")
 
@@ -276,8 +301,12 @@ differences_stored = seq(
         lambda term: arguments(2, DIFFERENCE_AS_SUM) if isinstance(term.type, Pair) else DIFFERENCE_AS_SUM
     ),
 )
-# the first product alone, where no schedule takes it together with what is done with it
-product_stored = of_each(seq(view_inward, outline, FunctionStrategy("_first_product", _first_product)))
+# the first product alone, where no schedule takes it together with what is done with it: the one whose rows
+# are mapped, or any in it
+product_stored = choice(
+    of_each(FunctionStrategy("_mapped_product", _mapped_product)),
+    of_each(seq(view_inward, outline, FunctionStrategy("_first_product", _first_product))),
+)
 
 
 def pointwise(term: Expr) -> bool:

@@ -10,8 +10,8 @@ from rewrites import lowering as low
 from rewrites import staging as s
 from rewrites.rule import Rule
 from rewrites.tupling import is_fold
-from rise.expr import Expr, call
-from rise.types import Array, Pair, Scalar, Type, shape
+from rise.expr import Expr, Primitive, call, subterms
+from rise.types import Array, Data, Pair, Scalar, Type, shape
 from strategies.contiguity import Context, Contiguity, Known, contiguity_of, element, in_context
 from strategies.core import (
     Rewrite,
@@ -125,11 +125,12 @@ def _by_columns(tile: Known) -> bool:
     return isinstance(tile, Contiguity) and tile.dimensions == (True, False)
 
 
-def tiles_of(term: Expr) -> Pair | None:
-    """The type of the pairs of matrices that a reduction is over, as the loop over k of a product is.
+def tiles_of(term: Expr) -> Data | None:
+    """The type of what a reduction is over, if that is pairs of matrices, as in the loop over k of a product.
 
     For products that share operands, one of the pair, or both, may be pairs of matrices themselves. Beside
-    matrices there may be other arrays and numbers.
+    matrices there may be other arrays and numbers. Where each step multiplies one matrix by what is there
+    already, as a fold over blocks of columns does, it is that matrix.
     """
     applied = call(term)
     if applied is None or not is_fold(term):
@@ -137,8 +138,14 @@ def tiles_of(term: Expr) -> Pair | None:
     match applied[2][2].type:
         case Array(_, Pair() as pair) if _of_matrices(pair):
             return pair
+        case Array(_, Array() as matrix) if _is_matrix(matrix) and _multiplies(applied[2][0]):
+            return matrix
         case _:
             return None
+
+
+def _multiplies(step: Expr) -> bool:
+    return any(isinstance(part, Primitive) and part.name == "tensorMatMulAdd" for part in subterms(step))
 
 
 def _of_matrices(type_: Type) -> bool:

@@ -9,21 +9,26 @@ from math import gcd, prod
 from typing import Any
 
 from rewrites.algorithmic import is_reduction
+from rewrites.beside import beside
 from rewrites.elements import NotPointwise
 from rewrites.folds import System, factored, is_float, of_rows, operator_name
 from rewrites.result import Success
-from rise.expr import Expr, Lambda, Primitive, call, children, subterms
+from rise.expr import Expr, Primitive, call, children, subterms
 from rise.instructions import Family
 from rise.nat import Nat
 from rise.progress import stepwise
 from rise.types import Array, Index
 from strategies.matmul.instructions import DEPTH, WARPGROUPS, WARPS, WIDEST
+from strategies.matmul.kernels import has_product
 from strategies.matmul.one_pass import OPERAND_BYTES, counted, one_map
 from strategies.matmul.parts import dimensions
+from strategies.nests import listed_rows
+from strategies.places import as_one_array
 from strategies.result_views import computed_in
 from strategies.search.choice import Choice, Search
 from strategies.search.hardware import Gpu
 from strategies.search.masks import Mask, mask_of
+from strategies.search.problem import body_of
 from strategies.search.space import Point
 
 TRIED, TRIED_BY_WARPS = 6, 2
@@ -65,6 +70,8 @@ SHARED = 99 * 1024  # bytes of a block that every GPU with these instructions ha
 COMBINED, PART = 200, 6
 LEAST_BLOCKS = 2  # of columns, of a part
 ORDERS = ((True, True), (True, False), (False, True), (False, False))  # of steps: skewed, in turn
+# terms of a product whose rows are only reduced, up to which warpgroups keep them in shared memory: measured
+RESIDENT_DEPTH = 384
 WHY = "its products and the reductions of their rows are one pass"
 
 
@@ -78,6 +85,7 @@ class Pass:
     masked:   whether rows may have different parts of the length
     mask:     which parts, where that is known
     summed:   whether maxima are of sums of products and other numbers
+    by_parts: whether a product's kernel can reduce the rows in parts
     """
 
     batch: int
@@ -88,22 +96,27 @@ class Pass:
     masked: bool = False
     mask: Mask | None = None
     summed: bool = False
+    by_parts: bool = False
 
     @classmethod
     def of(cls, program: Expr) -> Pass | None:
         """Of a closed program; None where there is nothing to gain: a product, or reductions, alone."""
-        body = program
-        while isinstance(body, Lambda):
-            body = body.body
-        body = computed_in(body) or body
-        together = one_map(body)
-        counts, body = counted(together.term if isinstance(together, Success) else body)
+        whole = body_of(program)
+        whole = computed_in(whole) or whole
+        together = one_map(whole)
+        counts, body = counted(together.term if isinstance(together, Success) else whole)
         if not isinstance(body.type, Array) or dimensions(body) != 2 or 0 in counts:
             return None
         try:
-            return _sizes(factored(of_rows(body)), prod(counts))
+            found = _sizes(factored(of_rows(body)), prod(counts))
         except NotPointwise:
             return None
+        return found and replace(found, by_parts=found.columns == 0 and _is_beside(whole if counts else body))
+
+    def is_faster_by_parts(self, gpu: Gpu) -> bool:
+        """Whether rows that are only reduced are reduced faster by the parts that a product's kernel has."""
+        resident = self.depth % IN_BULK == 0 and self.depth <= RESIDENT_DEPTH
+        return Family.WGMMA in gpu.sustained and self.by_parts and not resident
 
     def candidates(self, gpu: Gpu) -> list[dict[str, Any]]:
         """Parameters of `one_pass`, those first that are expected to be faster.
@@ -235,6 +248,13 @@ class Pass:
         return self._rounds(point, gpu, columns, start) * rows / busy
 
 
+def _is_beside(term: Expr) -> bool:
+    """Whether a product's kernel can reduce rows in parts, those of arrays as one list."""
+    listed = listed_rows(term)
+    rows = as_one_array(listed.term) if isinstance(listed, Success) else term
+    return beside(rows) is not None and has_product(rows)
+
+
 def _of_each_kind(found: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
     """Points in order, but those first that are the best of their kind: with and without what is named."""
     kinds: dict[tuple[bool, ...], dict[str, Any]] = {}
@@ -286,7 +306,7 @@ def _known(size: object) -> int | None:
 def in_one_pass(search: Search, program: Expr) -> tuple[Choice, Success] | None:
     """The first candidate that is a kernel, for a program that is one pass."""
     found = Pass.of(search.expected.at(program))
-    if found is None:
+    if found is None or found.is_faster_by_parts(search.gpu):
         return None
     tried = found.candidates(search.gpu)[:TRIED]
     if tried and "fragment" not in tried[0]:  # warpgroups take only what the copying unit takes
