@@ -89,8 +89,11 @@ class Beside:
         found = of_rows(with_indices_apart(reduced))
         own = tuple(fold for fold in found.folds if _products(fold.body))
         others = tuple(fold for fold in found.folds if fold not in own)
-        results = {fold.name.name for fold in own}
-        if not own or any(not fold.body.free.isdisjoint(results) for fold in others):
+        for some, rest in ((own, others), (others, own)):
+            results = {fold.name.name for fold in rest}
+            if any(not fold.body.free.isdisjoint(results) for fold in some):
+                raise NotPointwise("one reduction uses the result of another", reduced)
+        if not own:
             raise NotPointwise("what is reduced is not computed from a product", reduced)
         folds = row_reductions(replace(found, folds=own))
         _check(folds, found.row, term)
@@ -122,8 +125,8 @@ class Beside:
         more: elements in a row behind its end, which are neutral
         """
         index, size = self.folds.index, self.length
-        taken = names(self.folds.body, self.row, *([self.stored] if self.stored else []))
-        taken |= set(self.folds.body.free)
+        starts = (fold.start for fold in self.folds.folds)
+        taken = names(self.folds.body, self.row, *starts, *([self.stored] if self.stored else []))
         column = fresh("j", Index(constant(size) if more is None else size + more), taken)
 
         def at_column(element: Expr) -> Expr:
@@ -257,8 +260,8 @@ def _finished(found: Beside, parts: Expr, width: Nat, reduced: Callable[[Expr], 
     taken = names(parts, found.element)
     stored = fresh("stored", as_data(parts.type), taken)
     element, others = found.element, []
-    for fold in found.others:
-        value = with_folds(fold.name, [fold])
+    for fold in (fold for fold in found.others if fold.name.name in found.element.free):
+        value = with_folds(fold.name, found.others)
         numbers = over_rows(found.row, value, [value])
         others.append((fresh("others", as_data(numbers.type), taken), numbers))
         element = substitute(element, {fold.name.name: at(found.row, others[-1][0])})

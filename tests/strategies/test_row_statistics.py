@@ -52,6 +52,12 @@ def columnsBeside(m: Nat, n: Nat, k: Nat)(X: m.k.f16, Y: n.k.f16) =
   let P = scores(X)(Y) in
   (P |> map(map(p => f16(p))), P |> transpose |> map(xs => (sum(xs), (maximum(xs), mean(xs)))))
 
+def lessVariance(m: Nat, n: Nat, k: Nat)(X: m.k.f16, Y: n.k.f16) =
+  zip(X)(scores(X)(Y)) |> map((x, row) => logSumExp(row) - (x |> map(a => f32(a)) |> variance))
+def ofDirections(m: Nat, n: Nat, k: Nat)(X: m.k.f16, Y: n.k.f16) =
+  zip(X)(scores(X)(Y)) |> map((x, row) =>
+    let norm = rsqrt(1 + (x |> map(a => f32(a) * f32(a)) |> sum)) in row |> map(p => p * norm) |> maximum)
+
 def loss{n: Nat}(row: n.f32, class: Idx[n]): f32 = logSumExp(row) - (row |> idx(class))
 def losses{s: Nat, n: Nat, k: Nat}(X: s.k.f16, Y: n.k.f16, classes: s.Idx[n]): s.f32 =
   zip(scores(X)(Y))(classes) |> map((row, class) => loss(row, class))
@@ -71,7 +77,7 @@ def lossesOfPairs(b: Nat, s: Nat, n: Nat, k: Nat)(X: b.s.k.f16, Y: b.n.k.f16, cl
 EXAMPLES, OTHERS = loaded(ROOT / "examples" / "reduced_rows.rise"), check_text(MORE)
 MINE = ("lastBest", "moments", "largest", "numbersInPairs", "arraysOfNumbers")
 NAMES = ("logSumExps", "linearCrossEntropy", "scoresAndLogSumExps", "best", "nearest", "partition", *MINE)
-FURTHER = ("weighted", "columnsBeside")
+FURTHER = ("weighted", "columnsBeside", "lessVariance", "ofDirections")
 # programs of batches, with how many numbers for each row of a product stay in memory at most
 BATCHES = {
     "ofSequences": 8, "meanOfSequences": 8, "meansOfSequences": 8, "bestOfSequences": 8,
