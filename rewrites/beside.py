@@ -229,7 +229,7 @@ def beside(term: Expr) -> Beside | None:
 )
 def ROWS_BY_PARTS(term: Expr, w: Nat, n: Nat) -> Expr | str:  # noqa: N802  # rules are constants
     found = Beside.of(term)
-    more = missing(found.folds.size, n.value or 1) if found.folds.size is not None else None
+    more = missing(constant(found.length), n.value or 1)
     whole = found.longer(more)
     rows = transposed(whole) if found.turned else whole
     row = array_type(Identifier("row", array_type(rows).element))

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import product
 
 from rewrites.build import build
-from rewrites.elements import at, number, pair
-from rewrites.folds import Fold, System, operation, operator_name
+from rewrites.elements import are_numbers, at, number, pair
+from rewrites.folds import EXTREMES, Fold, System, operation, operator_name
 from rewrites.rule import computed
 from rewrites.typed import array_type
 from rise.expr import Apply, Expr, Identifier, Lambda, Literal, alpha_equal, call, map_children, substitute
@@ -25,6 +25,11 @@ from rise.types import I32, Data, Index, Scalar, as_data
 
 Ranked = tuple[int, int]  # an index, and an element
 FEW = (0, 1, 2)
+# of an array, the first or the last place where m is
+PLACE = (
+    "zip(generate(fun((i: Idx[$n]) => indexToInt(i))))(xs)"
+    " |> map(fun((i, x) => select(x == m, i, none))) |> reduce({}, none)"
+)
 
 
 @dataclass(frozen=True)
@@ -87,9 +92,9 @@ class _Pairs:
         match call(term):
             case "reduce", _, [operator, start, pairs]:
                 match call(pairs):
-                    case "zip", _, [first, second] if _are_indices(first):
+                    case "zip", _, [first, second] if _are_indices(first) or are_numbers(first):
                         return cls(operator, start, first, second, False)
-                    case "zip", _, [first, second] if _are_indices(second):
+                    case "zip", _, [first, second] if _are_indices(second) or are_numbers(second):
                         return cls(operator, start, second, first, True)
         return None
 
@@ -118,16 +123,17 @@ def _elements(place: Expr, xs: Expr) -> Iterator[Expr]:
 def _are_indices(xs: Expr) -> bool:
     match call(xs):
         case "generate", _, [Lambda(index, body)]:
-            return body in (index, number(index))
+            return body == index
         case _:
             return False
 
 
-def _lowest(type_: Scalar, order: Order) -> Expr:
+def _start(type_: Scalar, extremum: str) -> Expr:
+    """What changes no maximum, or no minimum, of numbers of a type."""
     if type_.is_float:
-        return Literal(float("-inf") if order.largest else float("inf"), type_)
+        return Literal(EXTREMES[extremum], type_)
     low, high = bounds(type_)
-    return Literal(low if order.largest else high, type_)
+    return Literal(low if extremum == "max" else high, type_)
 
 
 @computed(
@@ -155,17 +161,14 @@ def INDEX_OF_EXTREMUM(term: Expr) -> Expr | str:  # noqa: N802  # rules are cons
     if order is None:
         return "the operator does not take the better element, and of equal ones the first or the last"
     best, earliest = order.operators
-    place = (
-        "zip(generate(fun((i: Idx[$n]) => indexToInt(i))))(row)"
-        f" |> map(fun((i, x) => select(x == m, i, none))) |> reduce({earliest}, none)"
-    )
+    place = PLACE.format(earliest)
     place = f"natAsIndex($n)({place})" if isinstance(index, Index) else place
     both = f"(m, {place})" if found.swapped else f"({place}, m)"
     return build(
-        f"xs |> fun(row => row |> reduce({best}, low) |> fun(m => {both}))",
+        f"ys |> fun(xs => xs |> reduce({best}, low) |> fun(m => {both}))",
         {"n": known.size},
-        xs=found.elements,
-        low=_lowest(element, order),
+        ys=found.elements,
+        low=_start(element, best),
         none=Literal(count - 1 if order.first else 0, I32),
     )
 
@@ -179,11 +182,6 @@ def with_indices_apart(term: Expr) -> Expr:
 
 # --- of rows, in parts -----------------------------------------------------------------------------------
 
-# of a row, the first or the last place where m is
-PLACE = (
-    "zip(generate(fun((i: Idx[$n]) => indexToInt(i))))(xs)"
-    " |> map(fun((i, x) => select(x == m, i, none))) |> reduce(op, none)"
-)
 # of the parts of a row, which have w elements each
 PLACE_IN_PARTS = (
     "zip(generate(fun((i: Idx[$n]) => indexToInt(i))))(xs)"
@@ -224,7 +222,7 @@ class Extremum:
 
     @property
     def neutral(self) -> Expr:
-        """An element that is no extremum. Where all elements equal it, its number is behind theirs."""
+        """An element that changes no extremum. If it equals all elements of a row, they come before it."""
         return self.top.start
 
     def of_part(self, part: Expr) -> Expr:
@@ -233,7 +231,12 @@ class Extremum:
         last = (size.value or 1) - 1 if operator_name(self.place.operator) == "min" else 0
         top = build("xs |> reduce(op, z)", xs=part, op=self.top.operator, z=self.top.start)
         place = build(
-            PLACE, {"n": size}, xs=part, m=self.top.name, op=self.place.operator, none=Literal(last, I32)
+            PLACE.format("op"),
+            {"n": size},
+            xs=part,
+            m=self.top.name,
+            op=self.place.operator,
+            none=Literal(last, I32),
         )
         return Apply(Lambda(self.top.name, pair(self.top.name, place)), top)
 

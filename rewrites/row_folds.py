@@ -1,6 +1,8 @@
 """What the rows of a matrix are reduced to, in parts of rows: one number, or a maximum and sums that use it.
 
-r = max e, t = Σ exp(e - r)   →   (q, s) of each part; then r = max q, t = Σ s·exp(q - r)
+    r = max e, t = Σ exp(e - r)   →   (q, s) of each part; then r = max q, t = Σ s·exp(q - r)
+
+All terms are functions of one element of the row, which is computed once.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from random import Random
 
 from rewrites.algorithmic import is_reduction
 from rewrites.build import build
-from rewrites.elements import NotPointwise, fresh, mapped, members, names, put, replaced, tuple_type, tupled
+from rewrites.elements import NotPointwise, fresh, mapped, members, names, put, replaced, tupled
 from rewrites.exact import draws, evaluated, rational
 from rewrites.extrema import Extremum
 from rewrites.folds import Fold, System
@@ -19,7 +21,7 @@ from rewrites.repairs import Reductions, vanishes
 from rewrites.typed import array_type, zero_of
 from rise.expr import Apply, Expr, Identifier, Lambda, Literal, substitute, subterms
 from rise.nat import Nat
-from rise.types import Data, as_data
+from rise.types import as_data
 
 
 @dataclass(frozen=True)
@@ -60,11 +62,6 @@ class RowFolds:
     def size(self) -> Nat | None:
         """How many elements a row has."""
         return self.folds[0].size
-
-    @property
-    def type(self) -> Data:
-        """Of what a part is reduced to."""
-        return tuple_type([as_data(fold.name.type) for fold in self.folds])
 
     @property
     def neutral(self) -> Expr:

@@ -245,12 +245,8 @@ def _parts_of(term: Expr) -> tuple[Expr, Nat, Expr, Callable[[Expr], Expr | None
             return rows, width, result, _itself(part, reduction, width)
         case "pair", _, [_, reduction] if isinstance(array_type(part).element, Pair):
             second = build("p |> map(x => snd(x))", p=part)
-            return (
-                (rows, width, result, _beside(second, reduction, width))
-                if reduces(reduction, second)
-                else None
-            )
+            if reduces(reduction, second):
+                return rows, width, result, _beside(second, reduction, width)
         case _ if reduces(result, part):
             return rows, width, result, _reduced(part, result, width)
-        case _:
-            return None
+    return None

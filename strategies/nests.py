@@ -74,10 +74,6 @@ rows_as_list: Strategy = seq(
     NEST_AS_LIST,
     below_shape(try_(FunctionStrategy("rows_as_list", lambda term: rows_as_list(term)))),
 )
-# what is done with the rows one after the other, and with what is beside them, as one map over rows
-in_one_map: Strategy = repeat(choice(MAP_FUSION, ZIP_MAP_FIRST, ZIP_MAP_SECOND))
-# the same where rows are computed one after the other
-listed_rows: Strategy = choice(rows_as_list, seq(mapped(in_one_map), rows_as_list))
 # the same up to arrays of rows
 rows_as_matrices: Strategy = try_(
     seq(
@@ -86,6 +82,10 @@ rows_as_matrices: Strategy = try_(
         below_shape(FunctionStrategy("rows_as_matrices", lambda term: rows_as_matrices(term))),
     )
 )
+# what is done with the rows one after the other, and with what is beside them, as one map over rows
+in_one_map: Strategy = repeat(choice(MAP_FUSION, ZIP_MAP_FIRST, ZIP_MAP_SECOND))
+# rows as one list, also where several maps compute them
+listed_rows: Strategy = choice(rows_as_list, seq(mapped(in_one_map), rows_as_list))
 of_short_rows: Strategy = seq(
     check(lambda term: row_length(term) <= SHORT, "of_short_rows", "its rows are long"), rows_as_matrices
 )

@@ -53,14 +53,17 @@ def _without_reductions(term: Expr, matrix: Identifier, value: Expr, found: list
             return Identifier("reduced", term.type)
         if _chooses(reduced):
             return Identifier("chosen", term.type)
+
+    def inside(part: Expr) -> Expr:
+        return _without_reductions(part, matrix, value, found)
+
     match term, call(term):
         case Lambda(), _:  # what is in a loop would be computed as often
             return term
         case _, ("let", head, [first, Lambda(x, body)]):
-            parts = (_without_reductions(part, matrix, value, found) for part in (first, body))
-            return apply(head, next(parts), Lambda(x, next(parts)))
+            return apply(head, inside(first), Lambda(x, inside(body)))
         case _:
-            return map_children(term, lambda part: _without_reductions(part, matrix, value, found))
+            return map_children(term, inside)
 
 
 def _chooses(column: Expr) -> bool:

@@ -211,7 +211,7 @@ def _mapped_product(term: Expr) -> Result:
             part = next(filter(is_product, _zipped(xs)), None)
             return _stored(term, part, "no rows of a product are mapped")
         case _:
-            return Failure(NAME, term, "it is no map")
+            return Failure(NAME, term, "expected a map")
 
 
 def _zipped(xs: Expr) -> Iterator[Expr]:

@@ -195,7 +195,7 @@ def test_one_kernel_is_asked_for_by_name() -> None:
 
 
 def test_results_are_separate_kernels_if_one_kernel_would_repeat_some_of_them() -> None:
-    """All rows of blocks would write the second result. A smaller grid alone is no reason."""
+    """One kernel would write the second result once for each row of blocks. Smaller grids stay one kernel."""
     head, rows = "fun((A: 4.5.f32, B: {}.f32)", "A |> mapBlock(1)(mapBlock(0)(fun(x => x)))"
     repeated = program(f"{head.format('3')} => ({rows}, B |> mapBlock(0)(fun(x => x))))")
     smaller = program(f"{head.format('2.3')} => ({rows}, {rows.replace('A', 'B')}))")

@@ -7,10 +7,11 @@ from random import Random
 
 import pytest
 
+from rewrites.algorithmic import is_reduction
 from rewrites.extrema import INDEX_OF_EXTREMUM
 from rewrites.result import Failure
 from rise.check.program import check_expression
-from rise.expr import Expr, call, subterms
+from rise.expr import Expr, subterms
 from rise.normal import data_flow
 from rise.testing.rewriting import assert_preserves
 from strategies.core import top_down
@@ -64,8 +65,7 @@ REFUSED = {
 
 def reduction(text: str) -> Expr:
     """The reduction of pairs in a program."""
-    found = (part for part in subterms(data_flow(check_expression(text))) if call(part) is not None)
-    return next(part for part in found if call(part)[0] == "reduce")  # type: ignore[index]
+    return next(filter(is_reduction, subterms(data_flow(check_expression(text)))))
 
 
 @pytest.mark.parametrize("name", REFUSED)
