@@ -7,6 +7,7 @@ from functools import reduce
 
 from rewrites.algorithmic import separated, swapped
 from rewrites.elements import members
+from rewrites.lets import Around, let_of, parts_within, with_lets
 from rewrites.rule import Computed, computed
 from rewrites.rule import library_rule as rule
 from rewrites.typed import array_type, instance, mapped
@@ -66,12 +67,7 @@ def APPLIED_AS_LET(term: Expr) -> Expr | str:  # noqa: N802  # rules are constan
         return "expected a function that is applied"
     if not is_data(term.argument.type) or not is_data(term.type):
         return "a let names data, in data"
-    return _let(term.argument, term.function)
-
-
-def _let(value: Expr, function: Lambda) -> Expr:
-    let = instance("let", (value.type, function.body.type), function.origin)
-    return apply(let, value, function, origin=function.origin)
+    return let_of(term.argument, term.function)
 
 
 STORED_TOGETHER = rule(
@@ -131,7 +127,7 @@ def GLOBAL_FIRST(term: Expr) -> Expr | str:  # noqa: N802
         x.parameter.name for x in subterms(term) if isinstance(x, Lambda)
     }
     name = Identifier(fresh_name("stored", names), part.type, part.origin)
-    return _let(value, Lambda(name, _replaced(term, part, name), term.origin))
+    return let_of(value, Lambda(name, _replaced(term, part, name), term.origin))
 
 
 def _each_stored(space: Space, *instances: str) -> Computed:
@@ -243,48 +239,14 @@ def _paired(rest: Expr, first: Expr) -> Expr:
     return apply(instance("pair", (first.type, rest.type), first.origin), first, rest)
 
 
-# a function around a term, and what it is applied to where that has a name by it
-Around = tuple[Lambda, Expr | None]
-
-
 def _stored(term: Expr, around: tuple[Around, ...]) -> Iterator[tuple[Expr, Expr]]:
     """What is stored in global memory, the innermost first, and what it is with the lets that it uses."""
-    for child, given in _scopes(term):
-        inner = around if given is None else (*around, given)
+    for child, inner in parts_within(term, around):
         yield from _stored(child, inner)
-    if is_global(term) and (value := _closed(term, around)) is not None:
-        yield term, value
-
-
-def _scopes(term: Expr) -> Iterator[tuple[Expr, Around | None]]:
-    """The parts of a term, and the function that a part is the body of."""
-    applied = call(term)
-    if applied is not None and applied[0] == "let" and len(applied[2]) == 2:
-        value, function = applied[2]
-        named = value
-    elif isinstance(term, Apply) and isinstance(term.function, Lambda):
-        function, named = term.function, term.argument
-    else:
-        for child in children(term):
-            yield child, (term, None) if isinstance(term, Lambda) else None
-        return
-    yield named, None
-    if isinstance(function, Lambda):
-        yield function.body, (function, named)
-    else:
-        yield function, None
-
-
-def _closed(stored: Expr, around: tuple[Around, ...]) -> Expr | None:
-    """With the lets inside of which it stands, as far as it uses them; None if it uses what a loop binds."""
-    _, head, (value,) = application(stored)
-    for function, named in reversed(around):
-        if function.parameter.name not in value.free:
-            continue
-        if named is None:
-            return None
-        value = _let(named, Lambda(function.parameter, value, function.origin))
-    return apply(head, value, origin=stored.origin)
+    if is_global(term):
+        _, head, (stored,) = application(term)
+        if (value := with_lets(stored, around)) is not None:
+            yield term, apply(head, value, origin=term.origin)
 
 
 def _replaced(term: Expr, part: Expr, name: Identifier) -> Expr:

@@ -36,6 +36,7 @@ from strategies.core import (
 )
 from strategies.cuts import (
     columns_reduced,
+    invariant_first,
     part_stored,
     rows_stored,
     scan_in_blocks,
@@ -245,7 +246,7 @@ class _Kernels:
         parts = choice(again, self._rows_as_list, self._rows_reduced, *cuts, self._one)
         whole = choice(self._one_pass, self._rows_of_arrays)
         after = seq(inlined, views_outward) if is_array_of_sums(term) else id_
-        simpler = normalize(choice(DROP_UNUSED, ARRAYS_BY_ELEMENTS))
+        simpler = normalize(choice(DROP_UNUSED, ARRAYS_BY_ELEMENTS, invariant_first(term)))
         return seq(simpler, try_(after), choice(whole, seq(inlined, parts)))(term)
 
     def _one_pass(self, term: Expr) -> Result:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import inf, prod
 
+from rewrites.invariants import INVARIANT_FIRST, steps
 from rewrites.maps import LET_IN_LET, MAP_LET
 from rewrites.memory import IN_GLOBAL
 from rewrites.padding import ROUND_UP_SCAN
@@ -15,7 +16,7 @@ from rewrites.typed import array_type
 from rewrites.unused import DROP_UNUSED
 from rise.expr import Expr, call, closed_parts
 from rise.nat import ceiling_quotient, divides
-from rise.types import Array, shape
+from rise.types import Array, Type, shape
 from strategies.core import (
     FunctionStrategy,
     Predicate,
@@ -31,7 +32,7 @@ from strategies.core import (
     try_,
 )
 from strategies.evaluation import bound as named_value
-from strategies.evaluation import is_expression
+from strategies.evaluation import has_array, is_expression
 from strategies.loops.nests import nearest
 from strategies.matmul.kernels import has_product
 from strategies.matmul.products import at_parts, rank
@@ -45,7 +46,36 @@ from strategies.result_views import without_views
 
 BLOCK = 64  # elements that a thread scans, about
 LONG = 1024  # elements, above which an array is scanned in blocks
+# steps that one thread takes sooner than the next kernel starts, and all threads that compute the same
+STEPS_OF_THREAD, STEPS_OF_ALL = 512, 1 << 24
 MOST_ROWS = 8192  # that are scanned in blocks: more keep a GPU busy with a thread each
+
+
+def _is_cheap(value: Expr, result: Type) -> bool:
+    """Whether each thread that computes an element of a result had better compute a value again."""
+    once, results = steps(value), prod(size.value or inf for size in shape(result)[0])
+    return once <= STEPS_OF_THREAD and once * results <= STEPS_OF_ALL
+
+
+def _is_costly(term: Expr) -> bool:
+    named = named_value(term)
+    return named is None or has_product(named[1].body) or not _is_cheap(named[0], term.type)
+
+
+def invariant_first(kernel: Expr) -> Strategy:
+    """A value that takes longer than to store it, and is the same for all elements of a loop in a kernel.
+
+    What is the same for a row of a product stays in the row: schedules of products reduce rows themselves.
+    """
+    everywhere = kernel.free if has_product(kernel) else None
+
+    def pays(term: Expr) -> bool:
+        named = named_value(term)
+        anywhere = named is None or everywhere is None or named[0].free <= everywhere
+        # a pair with an array in it would only be a copy of the value for each element
+        return anywhere and not has_array(shape(term.type)[1]) and _is_costly(term)
+
+    return seq(INVARIANT_FIRST, check(pays, "invariant_first", "each thread computes it sooner"))
 
 
 def _value_stored(term: Expr) -> Result:

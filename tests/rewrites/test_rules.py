@@ -102,6 +102,7 @@ SHAPES = (
     ("mapFullFission", "xs |> map(fun(x => x |> map(f) |> split(n) |> transpose))"),
     ("subexpressionElimination", "(f(x), f(x))"),
     ("betaReduction", "(xs |> map(fun(x => x + 1))) |> fun(y => zip(y)(y |> map(g)))"),
+    ("let, before a loop", "xs |> map(fun(x => f(x, ys |> map(g) |> reduce(op, z))))"),
     ("reduce beside reduce", "(xs |> map(f) |> reduce(op, z), xs |> map(g) |> reduce(+, 0))"),
     ("unrollSum", "xs |> reduce(+, 0)"),
     (
