@@ -57,11 +57,6 @@ def _is_cheap(value: Expr, result: Type) -> bool:
     return once <= STEPS_OF_THREAD and once * results <= STEPS_OF_ALL
 
 
-def _is_costly(term: Expr) -> bool:
-    named = named_value(term)
-    return named is None or has_product(named[1].body) or not _is_cheap(named[0], term.type)
-
-
 def invariant_first(kernel: Expr) -> Strategy:
     """A value that takes longer than to store it, and is the same for all elements of a loop in a kernel.
 
@@ -71,9 +66,12 @@ def invariant_first(kernel: Expr) -> Strategy:
 
     def pays(term: Expr) -> bool:
         named = named_value(term)
-        anywhere = named is None or everywhere is None or named[0].free <= everywhere
         # a pair with an array in it would only be a copy of the value for each element
-        return anywhere and not has_array(shape(term.type)[1]) and _is_costly(term)
+        if named is None or has_array(shape(term.type)[1]):
+            return False
+        value, loop = named
+        anywhere = everywhere is None or value.free <= everywhere
+        return anywhere and (has_product(loop.body) or not _is_cheap(value, term.type))
 
     return seq(INVARIANT_FIRST, check(pays, "invariant_first", "each thread computes it sooner"))
 
