@@ -1,29 +1,26 @@
-"""What the function of a loop computes alike for every element, before the loop."""
+"""A value that is the same for every element of a loop, computed before the loop."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from math import inf
 
-from rewrites.lets import Around, let_of, parts_within, with_lets
+from rewrites.lets import Around, let_before, parts_within, with_lets
 from rewrites.rule import computed
 from rise.expr import (
     Expr,
-    Identifier,
     Lambda,
     Primitive,
-    alpha_equal,
+    application,
     call,
     children,
     distinct_binders,
-    fresh_name,
     subterms,
-    with_children,
 )
 from rise.nat import Nat
 from rise.types import is_data
 
-# the heads that apply a function many times, and those of them that take its results one after the other
+# primitives that apply a function many times; those that combine elements one after the other
 LOOPS = frozenset({"map", "generate", "reduce", "scan", "iterate"})
 FOLDS = frozenset({"reduce", "scan", "iterate"})
 LOW_LEVEL = frozenset({"levels", "memory", "tensor"})
@@ -39,35 +36,26 @@ LOW_LEVEL = frozenset({"levels", "memory", "tensor"})
         "fun(ys: 3.i32 => generate(fun((i: Idx[4]) => let s = ys |> map(fun(y => y + 1)) in"
         " let t = s |> scan(+, 0) in t |> map(fun(y => select(y < indexToInt(i), 1, 0))) |> reduce(+, 0))))",
     ),
-    "What a loop's function computes without the element is computed once, before the loop.",
+    "A value that a loop's function computes without the element is computed once, before the loop.",
 )
 def INVARIANT_FIRST(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
-    """Of several such values, the one that takes most steps, with the lets that it uses."""
+    """It moves the value that takes the most steps, with the lets that the value uses."""
     applied = call(term)
     if applied is None or applied[0] not in LOOPS - {"iterate"} or not is_data(term.type):
         return "expected a loop"
-    if not isinstance(applied[2][0], Lambda):
+    function = applied[2][0]
+    if not isinstance(function, Lambda):
         return "expected a loop with a function that is written out"
-    term = distinct_binders(term)
-    _, _, (function, *_) = call(term) or applied
-    found = max(_invariant(function, ()), key=lambda each: steps(each[1]), default=None)
-    if found is None:
+    if next(_invariant(function, ()), None) is None:
         return "the function folds nothing that is the same for all elements"
-    part, value = found
-    taken = term.free | {each.parameter.name for each in subterms(term) if isinstance(each, Lambda)}
-    y = Identifier(fresh_name("invariant", taken), part.type, part.origin)
-    return let_of(value, Lambda(y, _replaced(term, part, y), term.origin))
-
-
-def _replaced(term: Expr, part: Expr, name: Identifier) -> Expr:
-    """With the name for every part that is the same: all binders of the term are distinct."""
-    if term is part or alpha_equal(term, part):
-        return name
-    return with_children(term, tuple(_replaced(child, part, name) for child in children(term)))
+    term = distinct_binders(term)
+    _, _, (function, *_) = application(term)
+    found = max(_invariant(function, ()), key=lambda each: steps(each[1]))
+    return let_before(term, *found, "invariant")
 
 
 def steps(term: Expr) -> float:
-    """How many steps one thread takes for the folds in a term; infinitely many where a size is open."""
+    """How many steps the folds in a term take on one thread; infinitely many if a size is not known."""
     applied = call(term)
     if applied is None or applied[0] not in LOOPS:
         return sum(map(steps, children(term)))
@@ -79,7 +67,7 @@ def steps(term: Expr) -> float:
 
 
 def _invariant(term: Expr, around: tuple[Around, ...]) -> Iterator[tuple[Expr, Expr]]:
-    """What folds compute without the variables of loops, the outermost first; and that with its lets."""
+    """Each outermost part with folds that uses no variable of a loop, and that part with the lets it uses."""
     if _is_folded(term) and (value := with_lets(term, around)) is not None:
         yield term, value
         return
@@ -88,7 +76,7 @@ def _invariant(term: Expr, around: tuple[Around, ...]) -> Iterator[tuple[Expr, E
 
 
 def _is_folded(part: Expr) -> bool:
-    """Whether a part is data that folds compute, of which nothing says yet how they run."""
+    """Whether a part is data, contains a fold, and contains no low-level primitive."""
     primitives = [each for each in subterms(part) if isinstance(each, Primitive)]
     if not is_data(part.type) or any(each.declaration.group in LOW_LEVEL for each in primitives):
         return False

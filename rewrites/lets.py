@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rewrites.elements import names
 from rewrites.typed import instance
-from rise.expr import Apply, Expr, Lambda, apply, call, children
+from rise.expr import (
+    Apply,
+    Expr,
+    Identifier,
+    Lambda,
+    alpha_equal,
+    apply,
+    call,
+    children,
+    fresh_name,
+    with_children,
+)
 
 # a function around a term, and what it is applied to where that has a name by it
 Around = tuple[Lambda, Expr | None]
@@ -15,6 +27,21 @@ def let_of(value: Expr, function: Lambda) -> Expr:
     """let x = value in e, for the function x => e"""
     let = instance("let", (value.type, function.body.type), function.origin)
     return apply(let, value, function, origin=function.origin)
+
+
+def let_before(term: Expr, part: Expr, value: Expr, name: str) -> Expr:
+    """let name = value in term, the name in place of every part equal to the given one.
+
+    All binders of the term have to be distinct.
+    """
+    y = Identifier(fresh_name(name, names(term)), part.type, part.origin)
+    return let_of(value, Lambda(y, _replaced(term, part, y), term.origin))
+
+
+def _replaced(term: Expr, part: Expr, name: Identifier) -> Expr:
+    if term is part or alpha_equal(term, part):
+        return name
+    return with_children(term, tuple(_replaced(child, part, name) for child in children(term)))
 
 
 def parts_within(term: Expr, around: tuple[Around, ...]) -> Iterator[tuple[Expr, tuple[Around, ...]]]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import reduce
 
 from rewrites.algorithmic import separated, swapped
-from rewrites.elements import members
-from rewrites.lets import Around, let_of, parts_within, with_lets
+from rewrites.elements import members, names
+from rewrites.lets import Around, let_before, let_of, parts_within, with_lets
 from rewrites.rule import Computed, computed
 from rewrites.rule import library_rule as rule
 from rewrites.typed import array_type, instance, mapped
@@ -16,7 +16,6 @@ from rise.expr import (
     Expr,
     Identifier,
     Lambda,
-    alpha_equal,
     application,
     apply,
     call,
@@ -25,8 +24,6 @@ from rise.expr import (
     distinct_binders,
     fresh_name,
     substitute,
-    subterms,
-    with_children,
 )
 from rise.normal import simplify
 from rise.types import Space, is_data
@@ -122,12 +119,7 @@ def GLOBAL_FIRST(term: Expr) -> Expr | str:  # noqa: N802
     found = next(_stored(term, ()), None)
     if found is None:
         return "nothing is stored in global memory that could be stored before"
-    part, value = found
-    names = {x.name for x in subterms(term) if isinstance(x, Identifier)} | {
-        x.parameter.name for x in subterms(term) if isinstance(x, Lambda)
-    }
-    name = Identifier(fresh_name("stored", names), part.type, part.origin)
-    return let_of(value, Lambda(name, _replaced(term, part, name), term.origin))
+    return let_before(term, *found, "stored")
 
 
 def _each_stored(space: Space, *instances: str) -> Computed:
@@ -206,15 +198,13 @@ def STORED_BEFORE_STEPS(term: Expr) -> Expr | str:  # noqa: N802
     parts = list(_loads(body, x.name, frozenset({acc.name})))
     if not parts:
         return "a step stores nothing that it computes of the element alone"
-    names = {part.name for part in subterms(body) if isinstance(part, Identifier)} | {
-        part.parameter.name for part in subterms(body) if isinstance(part, Lambda)
-    }
+    taken = names(body)
     for index, part in enumerate(parts):
-        names.add(hole := f"hole {index}")
+        taken.add(hole := f"hole {index}")
         body = swapped(body, part, Identifier(hole, part.type))
     used: list[Expr] = [*parts, x] if x.name in body.free else parts
     loads = mapped(Lambda(x, reduce(_paired, reversed(used))), xs)
-    y = Identifier(fresh_name(x.name, names), array_type(loads).element, x.origin)
+    y = Identifier(fresh_name(x.name, taken), array_type(loads).element, x.origin)
     values = {f"hole {index}": value for index, value in enumerate(members(y, len(used))[: len(parts)])}
     values[x.name] = members(y, len(used))[-1]
     step = Lambda(acc, Lambda(y, substitute(body, values), term.origin), term.origin)
@@ -247,10 +237,3 @@ def _stored(term: Expr, around: tuple[Around, ...]) -> Iterator[tuple[Expr, Expr
         _, head, (stored,) = application(term)
         if (value := with_lets(stored, around)) is not None:
             yield term, apply(head, value, origin=term.origin)
-
-
-def _replaced(term: Expr, part: Expr, name: Identifier) -> Expr:
-    """Equal values are stored once, whatever the names of what they bind."""
-    if term is part or (is_global(term) and alpha_equal(term, part)):
-        return name
-    return with_children(term, tuple(_replaced(child, part, name) for child in children(term)))

@@ -46,21 +46,21 @@ from strategies.result_views import without_views
 
 BLOCK = 64  # elements that a thread scans, about
 LONG = 1024  # elements, above which an array is scanned in blocks
-# steps that one thread takes sooner than the next kernel starts, and all threads that compute the same
+# the most steps for which every thread computes a value itself: in one thread, and in all threads together
 STEPS_OF_THREAD, STEPS_OF_ALL = 512, 1 << 24
 MOST_ROWS = 8192  # that are scanned in blocks: more keep a GPU busy with a thread each
 
 
 def _is_cheap(value: Expr, result: Type) -> bool:
-    """Whether each thread that computes an element of a result had better compute a value again."""
+    """Whether every thread computes a value itself, since that takes few steps."""
     once, results = steps(value), prod(size.value or inf for size in shape(result)[0])
     return once <= STEPS_OF_THREAD and once * results <= STEPS_OF_ALL
 
 
 def invariant_first(kernel: Expr) -> Strategy:
-    """A value that takes longer than to store it, and is the same for all elements of a loop in a kernel.
+    """Moves a costly value that is the same for all elements of a loop before that loop.
 
-    What is the same for a row of a product stays in the row: schedules of products reduce rows themselves.
+    In a kernel with a product, a value that depends on the row stays: schedules of products reduce rows.
     """
     everywhere = kernel.free if has_product(kernel) else None
 
@@ -73,7 +73,7 @@ def invariant_first(kernel: Expr) -> Strategy:
         anywhere = everywhere is None or value.free <= everywhere
         return anywhere and (has_product(loop.body) or not _is_cheap(value, term.type))
 
-    return seq(INVARIANT_FIRST, check(pays, "invariant_first", "each thread computes it sooner"))
+    return seq(INVARIANT_FIRST, check(pays, "invariant_first", "the value is cheap, or its place is better"))
 
 
 def _value_stored(term: Expr) -> Result:

@@ -53,7 +53,7 @@ def test_the_result_is_the_same(name: str) -> None:
 
 def test_a_value_moves_with_the_lets_that_it_uses() -> None:
     """All of the loop's folds but that of the element stand before it then."""
-    (loop,) = [children(program(NESTED.format(m=7, n=100)))[0]]
+    loop = children(program(NESTED.format(m=7, n=100)))[0]
     while called(loop) is None:
         (loop,) = children(loop)
     made = succeeded(INVARIANT_FIRST(loop)).term
@@ -63,10 +63,9 @@ def test_a_value_moves_with_the_lets_that_it_uses() -> None:
 
 
 def test_a_cheap_value_stays_in_each_thread() -> None:
-    assert [k.point.strategy for k in AUTO.choice(program(SHARES.format(n=61))).kernels] != SCHEDULES[
-        "shares"
-    ]
-    assert len(AUTO.choice(program(SHARES.format(n=61))).kernels) == 1
+    chosen = [kernel.point.strategy for kernel in AUTO.choice(program(SHARES.format(n=61))).kernels]
+    assert chosen != SCHEDULES["shares"]
+    assert len(chosen) == 1
 
 
 def test_what_uses_the_element_stays() -> None:
