@@ -145,19 +145,19 @@ def _group(value: Nat, size: Nat, facts: Facts) -> tuple[Nat, Nat, int] | None:
     return None
 
 
-def _nested(value: Nat) -> tuple[Operation, int] | None:
-    """value = x / a + c, for (x/a + c) / b = (x + a*c) / (a*b)."""
-    more = 0
+def _nested(value: Nat) -> tuple[Operation, Nat] | None:
+    """value = x / a + c, for (x/a + c) / b = (x + a*c) / (a*b), with a whole c that has no operations."""
+    more = constant(0)
     found: Operation | None = None
     for monomial, coefficient in value.terms:
         match monomial, coefficient:
-            case (), int():
-                more = coefficient
             case ((Operation("quotient") as inner, 1),), 1 if found is None:
                 found = inner
+            case _, int() if not any(isinstance(base, Operation) for base, _ in monomial):
+                more = more + Nat.build({monomial: coefficient})
             case _:
                 return None
-    return (found, more) if found is not None else None
+    return (found, more) if found is not None and more.is_whole else None
 
 
 def _leading_digits(value: Nat, divisor: Nat) -> tuple[Operation, int] | None:

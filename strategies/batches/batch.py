@@ -131,7 +131,8 @@ def batch(
         if threads and by_copies:
             return refuse("batch", "`threads` changes nothing: there is a warp for each part of a matrix")
         pattern = sizes.pattern if operands == BULK else 0
-        copied = staged_in_bulk(pattern) if by_copies else staged(plan.threads, plan.vector)
+        by_threads_ = staged(plan.threads, plan.vector or sizes.vector)
+        copied = staged_in_bulk(pattern) if by_copies else by_threads_
         runs = id_ if plan.operands == ELEMENTS else argument(copied)
         compute = seq(runs, multiplied(plan, sizes))
         if not plan.stored:

@@ -8,6 +8,7 @@ from math import gcd, lcm, prod
 from rise.expr import Expr, Lambda, call, subterms
 from rise.types import SCALARS, TF32, Scalar, shape
 from strategies.abstraction import outermost_parts
+from strategies.batches.adjacent import aligned
 from strategies.batches.fragments import FRAGMENTS, ROWS
 from strategies.batches.runs import PADDING, added_by_padding, arrays_of, row_bytes, stored_part, width_of
 from strategies.matmul.products import Product, is_product
@@ -42,6 +43,7 @@ class Sizes:
     longer: the bytes that padded rows add in shared memory: of what is read, of what is written
     row_bytes: of the matrices that are read
     reduced: how many elements the longest reduction has
+    adjacent: what divides the places where adjacent elements begin; 0 if matrices are adjacent, too
     """
 
     batch: int
@@ -55,6 +57,7 @@ class Sizes:
     longer: tuple[int, int] = (0, 0)
     row_bytes: tuple[int, ...] = ()
     reduced: int = 1
+    adjacent: int = 0
 
     @classmethod
     def of(cls, term: Expr) -> Sizes | None:
@@ -89,6 +92,7 @@ class Sizes:
             (added_by_padding(runs), added_by_padding([term.type], stored_part(term.type))),
             tuple(map(row_bytes, runs)),
             max(reductions, default=1),
+            aligned(xs),
         )
 
     @property
@@ -165,6 +169,11 @@ class Sizes:
         return max(read, written) if again else count * (read + written)
 
     # --- runs
+
+    @property
+    def vector(self) -> int:
+        """How many elements a thread moves at once, at most; 0: as many as divide a run of matrices."""
+        return gcd(self.adjacent, WIDEST) if self.adjacent else 0
 
     def whole(self, alignment: int) -> int:
         """How many matrices are runs of such multiples, all of them."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rewrites.result import Success
-from rise.expr import Expr, Identifier, Lambda, call
+from rise.expr import Expr, Lambda
 from rise.instructions import Family
-from rise.normal import is_view
 from strategies.batches.batch import IN_BULK, matrices_of
 from strategies.batches.fragments import COLUMNS, ROWS
 from strategies.batches.plans import (
@@ -40,7 +39,6 @@ FEW_WHOLE, FEW_TILES = 4, 1 / 3
 # Measured: how many runs, of an odd number of elements or not, threads bring sooner than the copying unit.
 FEW_RUNS = {True: 2.5, False: 8}
 PAIR = 4  # bytes
-NARROWER = (4, 2, 1)  # vectors, in elements
 
 WORKERS = {THREADS: "threads", WARPS: "a warp each", BLOCKS: "all of its warps"}
 
@@ -64,8 +62,6 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
         return None
     copied = suit_bulk(sizes) and Family.WGMMA in search.gpu.sustained
     bulk, others = tuple(copied_in_bulk(sizes)) if copied else (), tuple(alternatives(plan))
-    if not are_runs(matrices):
-        others = (*others, *(Point.of("batch", {"vector": vector}) for vector in NARROWER))
     points = (*others, *bulk) if are_few_runs(search, sizes, plan) else (*bulk, *others)
     if are_few_rows(search, sizes, plan):
         points = (Point.by("tensor_core", tiles(sizes)), *points)
@@ -113,17 +109,6 @@ def are_few_runs(search: Search, sizes: Sizes, plan: Plan) -> bool:
     odd = sizes.copied_at_once < PAIR
     few_ = sizes.batch <= FEW_RUNS[odd] * search.gpu.multiprocessors
     return not sizes.are_chunks and few_ and (not odd or plan.vector > 0)
-
-
-def are_runs(term: Expr) -> bool:
-    """Whether the matrices that a map is over are adjacent in memory, row by row, in each of its arrays."""
-    match call(term):
-        case "map", _, [_, xs] if not is_view(term):
-            return are_runs(xs)
-        case (("zip" | "join" | "split"), _, arrays):
-            return all(map(are_runs, arrays))
-        case _:
-            return isinstance(term, Identifier)
 
 
 def copied_in_bulk(sizes: Sizes) -> Iterator[Point]:

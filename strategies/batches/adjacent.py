@@ -1,0 +1,51 @@
+"""Which elements of the arrays that a batch reads are adjacent in memory, so that a thread may move several."""
+
+from __future__ import annotations
+
+from math import gcd, prod
+
+from rise.expr import Expr, Identifier, Lambda, call
+from rise.normal import is_view
+from rise.types import Type, shape
+from strategies.batches.runs import arrays_of
+
+SAME = frozenset({"zip", "pair", "fst", "snd", "unzip", "split", "join", "id"})
+WHOLE_ELEMENTS = frozenset({"gather", "reorder", "slide", "idx", "drop"})
+
+
+def aligned(term: Expr) -> int:
+    """A number that divides where adjacent elements of a view begin, and how many they are; 0: all are adjacent.
+
+    As an array is read row by row, so `xss |> gather(is)` has the number of elements of one xs.
+    """
+    applied = call(term)
+    if applied is None or not applied[2]:
+        return 0 if isinstance(term, Identifier) else 1
+    name, _, arguments = applied
+    xs = arguments[-1]
+    match name, arguments[0]:
+        case _ if name in SAME:
+            return gcd(*map(aligned, arguments))
+        case _ if name in WHOLE_ELEMENTS:
+            return gcd(aligned(xs), elements(xs.type))
+        case "take", _:
+            return gcd(aligned(xs), *(prod(sizes) for sizes in known(term.type)))
+        case "map", Lambda(x, body) if is_view(term):
+            inner, only = aligned(body), body.free <= {x.name}
+            return aligned(xs) if not inner and only else gcd(inner, aligned(xs), elements(xs.type), elements(term.type))
+        case "map", _ if not is_view(term):
+            return aligned(xs)
+        case "generate", Lambda(_, body):
+            return gcd(aligned(body), elements(term.type))
+        case _:
+            return 1
+
+
+def elements(type_: Type) -> int:
+    """A number that divides the elements of each element of an array, in each array that it is made of."""
+    return gcd(*(prod(sizes[1:]) for sizes in known(type_)))
+
+
+def known(type_: Type) -> list[list[int]]:
+    """The sizes of the arrays that an array of tuples is; 1 for one that is known at launch only."""
+    return [[size.value or 1 for size in shape(array)[0]] for array in arrays_of(type_)]
