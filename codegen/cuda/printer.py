@@ -251,7 +251,8 @@ class Printer:
                 self.block(body)
                 self.line("}")
             case i.BulkStore(i.Tile() as target, i.Tile() as tile, "", (start,)):
-                self.line(f"bulk_store_run({target.buffer}, {self._run(tile, start)});")
+                run, total = self._run(tile, start), self._length(self.types[target.buffer])
+                self.line(f"bulk_store_run({target.buffer}, {run}, {total});")
             case i.BulkStore(_, i.Tile() as tile, name, corner):
                 places = ", ".join([name, self._pointer(tile), *map(self.narrow, corner)])
                 self.line(f"bulk_store({places});")

@@ -101,13 +101,14 @@ RISE_BULK(5, RISE_PARAMETERS(int x, int y, int z, int u, int v), x, y, z, u, v)
 
 // Loads and stores of runs of adjacent elements.
 template <class T>
-static inline void bulk_load_run(Global<const T> array, Shared<T> target, int64_t start, int64_t count, int64_t total,
+static inline void bulk_load_run(Global<const T> array, Shared<T> target, int64_t start, int64_t length, int64_t total,
                                  Shared<Barrier> bar, RISE_LINE) {
-  rise_emulation::bulk_load_run(array, target, start, count, total, bar, line);
+  rise_emulation::bulk_load_run(array, target, start, length, total, bar, line);
 }
 template <class T>
-static inline void bulk_store_run(Global<T> array, Shared<T> source, int64_t start, int64_t count, RISE_LINE) {
-  rise_emulation::bulk_store_run(array, source, start, count, line);
+static inline void bulk_store_run(Global<T> array, Shared<T> source, int64_t start, int64_t length, int64_t total,
+                                  RISE_LINE) {
+  rise_emulation::bulk_store_run(array, source, start, length, total, line);
 }
 
 // Waits until at most `pending` of the thread's groups of bulk stores are pending, or have unread boxes.

@@ -146,10 +146,10 @@ def _dense(r: Resolver, access: i.Access, extents: dict[str, Nat], facts: Facts,
         expected, size = expected + size * variable(name), size * extent
     if simplify(linear - expected, facts) != constant(0):
         raise _refused("its elements are not contiguous in shared memory", origin)
-    pattern = 8 * swizzle(r.shared[access.buffer])  # bytes of a swizzle atom
+    aligned = max(8 * swizzle(r.shared[access.buffer]), ALIGNED)  # to whole swizzle atoms
     element = access.type.bytes if isinstance(access.type, Scalar) else 1
-    if pattern and not divides(pattern // element, start, facts):
-        raise _refused(f"in shared memory it does not start at a multiple of {pattern} bytes", origin)
+    if not divides(aligned // element, start, facts):
+        raise _refused(f"in shared memory it does not start at a multiple of {aligned} bytes", origin)
     type_: Data = access.type
     for extent in reversed(extents.values()):
         type_ = Array(extent, type_)
@@ -322,6 +322,7 @@ def map_over(
 
 
 CHUNK = 16  # bytes, of which a stride is a multiple
+ALIGNED = 128  # bytes, a multiple of which a box in shared memory starts at
 NUMPY = {
     "f16": "float16",
     "bf16": "bfloat16",

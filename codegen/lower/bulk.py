@@ -2,20 +2,23 @@
 
 A box may start anywhere in an array whose rows are multiples of 16 bytes (see `lower.box`). A run may be part
 of any array, and start at any of its elements. Its offset from a 16-byte boundary is the same in shared and
-in global memory, so the copy engine moves whole chunks of 16 bytes. A run is therefore a whole buffer.
+in global memory, so the copy engine moves whole chunks of 16 bytes. A run is therefore a whole buffer. It may
+reach beyond the end of the array: only its elements that exist are moved.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TypeGuard
 
 from codegen.ir import imperative as i
-from codegen.ir.buffers import flatten, swizzle
+from codegen.ir.buffers import dimensions, flatten, swizzle
 from codegen.lower import box
 from codegen.lower.paths import Resolver
+from codegen.lower.views import Path
 from rise.errors import TranslationError
-from rise.nat import Atom, Facts, Nat, NatVariable, constant, simplify, variable
+from rise.nat import Atom, Facts, Nat, NatVariable, at_least, constant, less_than, simplify, variable
 from rise.types import Scalar, shape
 
 
@@ -68,7 +71,7 @@ def _resolved(
     for name, size in extents.items():
         inside = inside.with_range(name, 0, size)
     path = tuple(constant(0) if n == constant(1) else variable(name) for name, n in extents.items())
-    value, target = r.read(command.value, path, inside), r.write(command.target, path, inside)
+    value, target, ends = _parts(r, command, path, inside)
     shared, array = (target, value) if isinstance(command, i.BulkCopy) else (value, target)
     in_order = flatten(path, sizes)
     if not (
@@ -78,7 +81,7 @@ def _resolved(
         and shared.buffer in r.shared
         and not swizzle(r.shared[shared.buffer])
         and array.buffer not in r.shared
-        and not r.scalars.write_guards
+        and all(_is_end(r, array, end, inside) for end in ends)
         and simplify(r.linear(shared) - in_order, inside) == constant(0)
     ):
         raise refused
@@ -95,3 +98,28 @@ def _resolved(
         return i.BulkCopy(tile, first, barrier, corner=(start,), origin=command.origin)
     written = i.Tile(array.buffer, start, constant(0), True, command.value.type, array.indices, places)
     return i.BulkStore(written, tile, corner=(start,), origin=command.origin)
+
+
+def _parts(
+    r: Resolver, command: i.BulkCopy | i.BulkStore, path: Path, facts: Facts
+) -> tuple[i.Expression, i.Acceptor, list[tuple[Nat, Nat]]]:
+    """What a run is read from and written to, and the conditions, index < size, for its elements to exist."""
+    r.ends = ends = list[tuple[Nat, Nat]]()
+    try:
+        value, target = r.read(command.value, path, facts), r.write(command.target, path, facts)
+    finally:
+        r.ends = None
+    ends += r.scalars.write_guards
+    r.scalars.write_guards.clear()
+    return value, target, ends
+
+
+def _is_end(r: Resolver, access: i.Access, end: tuple[Nat, Nat], facts: Facts) -> bool:
+    """Whether index < size says that an element of an array is not behind the last one."""
+    index, size = end
+    elements = prod(dimensions(r.buffers[access.buffer]), start=constant(1))
+    part = elements.exact_quotient(size)
+    if part is None or not part.is_whole:
+        return False
+    rest = simplify(r.linear(access) - index * part, facts)
+    return at_least(rest, 0, facts) and less_than(rest, part, facts)

@@ -62,6 +62,8 @@ class Resolver:
     operands: the layouts of the tiles from which fragments of Volta are loaded
     scalars: the scalar temporaries that the accesses need
     results: the arrays, of the result or of other temporaries, that temporaries are stored in at once
+    ends:    for a command that reads only elements that exist, pairs (index, size) of those that exist only
+             where index < size; None for other commands, which read others in their place
     """
 
     buffers: dict[str, Data] = field(default_factory=dict)
@@ -72,6 +74,7 @@ class Resolver:
     probes: count[int] = field(default_factory=count)
     scalars: ScalarTemporaries = field(default_factory=ScalarTemporaries)
     results: dict[str, str] = field(default_factory=dict)
+    ends: list[tuple[Nat, Nat]] | None = None
 
     # --- reading --------------------------------------------------------------------------------------
 
@@ -291,6 +294,9 @@ class Resolver:
         """The index where it is below the size; else any that is, the same way for all lanes of a vector."""
         index = simplify(index, facts)
         if decided(index, size, facts) is True:
+            return index
+        if self.ends is not None:
+            self.ends.append((index, size))
             return index
         blocks, width = in_blocks(index, size, facts)
         if self.scalars.write_implies(blocks, size):

@@ -14,11 +14,10 @@ OTHERS = 39  # registers of a thread besides those of products, so that the comp
 GRANULE, QUARTERS = 8, 4  # registers that are allocated at once; parts of a multiprocessor, with as many each
 SHARED, OF_BLOCK = 228 * 1024, 1024  # bytes of a multiprocessor, and what a block takes besides its own
 THREADS, BLOCKS = 2048, 32  # of a multiprocessor
-BUSY, LEAST = 100 * 1024, 3  # bytes of shared memory of blocks that keep memory busy; the fewest blocks
 
 
 def resident_blocks(function: i.Function, launch: Launch) -> int:
-    """As many blocks as keep memory busy, if there is room; one, if blocks do other work meanwhile."""
+    """As many blocks as there is room for; one, if blocks do other work meanwhile."""
     if not _waits_once(function.body):
         return 1
     # fragments of operands are loaded while others are multiplied, so about half of them are there at a time
@@ -29,7 +28,6 @@ def resident_blocks(function: i.Function, launch: Launch) -> int:
         THREADS // launch.threads,
         QUARTERS * (REGISTERS // QUARTERS // (registers * WARP)) * WARP // launch.threads,
         BLOCKS,
-        max(LEAST, BUSY // max(1, launch.shared_bytes)),
     )
     return max(1, min(rooms))
 

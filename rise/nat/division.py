@@ -38,8 +38,8 @@ def _quotient(dividend: Nat, size: Nat, facts: Facts) -> Nat:
         multiple, _, group = grouped
         return _with_whole(whole, multiple, size.exact_quotient(group) or size, facts)
     if (nested := _nested(rest)) is not None:
-        inner, more = nested
-        return _with_whole(whole, inner.left + inner.right * more, inner.right * size, facts)
+        within, added = nested
+        return _with_whole(whole, within.left + within.right * added, within.right * size, facts)
     if (digits := _leading_digits(rest, size)) is not None:
         inner, more = digits
         return whole + remainder(quotient(inner.left, size, facts), more, facts)

@@ -1,4 +1,4 @@
-"""Which elements of the arrays that a batch reads are adjacent in memory, so that a thread may move several."""
+"""Which elements that a batch reads are adjacent in memory, so that a thread may move several at once."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ WHOLE_ELEMENTS = frozenset({"gather", "reorder", "slide", "idx", "drop"})
 
 
 def aligned(term: Expr) -> int:
-    """A number that divides where adjacent elements of a view begin, and how many they are; 0: all are adjacent.
+    """A number that divides where adjacent elements begin, and how many they are; 0 if all are adjacent.
 
-    As an array is read row by row, so `xss |> gather(is)` has the number of elements of one xs.
+    It is for a view of arrays, read row by row: of `xss |> gather(is)` it is how many elements an xs has.
     """
     applied = call(term)
     if applied is None or not applied[2]:
@@ -28,11 +28,14 @@ def aligned(term: Expr) -> int:
             return gcd(*map(aligned, arguments))
         case _ if name in WHOLE_ELEMENTS:
             return gcd(aligned(xs), elements(xs.type))
+        case "transpose", _:
+            return gcd(aligned(xs), *(prod(sizes[2:]) for sizes in known(xs.type)))
         case "take", _:
             return gcd(aligned(xs), *(prod(sizes) for sizes in known(term.type)))
         case "map", Lambda(x, body) if is_view(term):
             inner, only = aligned(body), body.free <= {x.name}
-            return aligned(xs) if not inner and only else gcd(inner, aligned(xs), elements(xs.type), elements(term.type))
+            parts = 0 if not inner and only else gcd(inner, elements(xs.type), elements(term.type))
+            return gcd(aligned(xs), parts)
         case "map", _ if not is_view(term):
             return aligned(xs)
         case "generate", Lambda(_, body):

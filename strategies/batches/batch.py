@@ -131,16 +131,15 @@ def batch(
         if threads and by_copies:
             return refuse("batch", "`threads` changes nothing: there is a warp for each part of a matrix")
         pattern = sizes.pattern if operands == BULK else 0
-        by_threads_ = staged(plan.threads, plan.vector or sizes.vector)
-        copied = staged_in_bulk(pattern) if by_copies else by_threads_
+        each = sizes.are_apart and plan.count % (plan.threads // WARP) == 0
+        runs_ = staged(plan.threads, plan.vector or sizes.vector, each)
+        copied = staged_in_bulk(pattern) if by_copies else runs_
         runs = id_ if plan.operands == ELEMENTS else argument(copied)
         compute = seq(runs, multiplied(plan, sizes))
-        if not plan.stored:
-            return several(plan.count, compute)
         unpadded = by_copies and not pattern
-        return several(
-            plan.count, stored_in_bulk(compute) if unpadded else through_shared(plan.threads, compute)
-        )
+        if plan.stored:
+            compute = stored_in_bulk(compute) if unpadded else through_shared(plan.threads, compute)
+        return several(plan.count, compute, zeros=not unpadded)
 
     adjacent = seq(one_batch, below_shape(depending(chosen)))
     elsewhere = seq(one_batch, below_shape(depending(lambda term: chosen(term, False))))

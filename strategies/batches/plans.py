@@ -24,10 +24,13 @@ ODD_FROM = 33  # rows, from which on threads bring matrices of odd sizes to padd
 PARTIAL_FROM = 73  # rows, from which on they bring others there that are no whole fragments
 NARROW_FROM = 49  # the same where of the last fragment of a sum at most a quarter is not zeros
 TALL = (3 * ROWS, 2 * ROWS)  # rows of a matrix in a run that a warp computes
+TALLEST, WIDE = 4 * ROWS, 96  # the same of half of the columns, of more than so many
 ALL_BANKS = 128  # bytes of shared memory, after which the next are in the same banks
-MOST_SUMS = 64 * 64  # elements of a matrix that are in the registers of a warp
+MOST_SUMS = 48 * 88  # elements of a matrix that are in the registers of a warp
 LEAST_ODD, LEAST_BULK = 4 * 1024, 6 * 1024  # bytes of a product that the copying unit brings and takes
-LEAST_PADDED = {4: 105, 2: 113}  # rows and columns, by the bytes of results
+LEAST_OF_MANY = 5 * 512  # the same of odd matrices, several of which it brings, or which are not adjacent
+MOST_AT_ONCE, MANY_RUNS = 4, 4096  # matrices of a run, of which there are at least so many
+LEAST_PADDED = 113  # rows and columns
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,8 @@ def suit_bulk(sizes: Sizes) -> bool:
 
     It cannot pad rows, so rows as long as all banks start in the same bank, unless they are swizzled.
     """
-    large = sizes.bytes >= (LEAST_ODD if sizes.is_odd else LEAST_BULK)
+    odd = LEAST_OF_MANY if sizes.are_apart or at_once(sizes) > 1 else LEAST_ODD
+    large = sizes.bytes >= (odd if sizes.is_odd else LEAST_BULK)
     return sizes.by_fragments and large and not (_crowded(sizes) and _read_again(sizes))
 
 
@@ -88,8 +92,7 @@ def suit_padded(sizes: Sizes) -> bool:
     Each tile of rows reads the second operand again. Of whole chunks, `ldmatrix` reads runs as they are.
     Two blocks have to fit, even if one operand's padded rows lie behind all that is read.
     """
-    width = sizes.written // (sizes.rows * sizes.columns)
-    large = min(sizes.rows, sizes.columns) >= LEAST_PADDED.get(width, LARGEST_SIDE)
+    large = min(sizes.rows, sizes.columns) >= LEAST_PADDED
     room = sum(sizes.read) + max(sizes.padded) + RESERVED <= ROOM // 2
     return large and room and not sizes.are_chunks
 
@@ -115,15 +118,33 @@ def in_bulk(sizes: Sizes, rows: int = 0, columns: int = 0) -> Plan:
     """One matrix for each block, a tile of so many rows and columns for each warp; 0: chosen (measured).
 
     A tile has all columns, and the number of rows that pads the matrix least. A matrix that would be one
-    tile is halved, and so are tiles of swizzled rows.
+    tile is halved, and so are tiles of swizzled rows. Two of the tallest tiles have half of the columns each,
+    if nothing more is padded.
     """
     wide = -(-sizes.columns // COLUMNS) * COLUMNS
     half = -(-wide // (2 * COLUMNS)) * COLUMNS
     fit = [part for part in TALL if part * (half if sizes.pattern else wide) <= MOST_SUMS] or TALL[-1:]
-    rows = rows or min(fit, key=lambda part: (-(-sizes.rows // part) * part, -part))
-    halved = sizes.pattern or (rows >= sizes.rows and rows * wide > ONE_WARP)
+
+    def padded(part: int) -> int:
+        return -(-sizes.rows // part) * part
+
+    best = min(fit, key=lambda part: (padded(part), -part))
+    tallest = sizes.rows > TALLEST and padded(TALLEST) == padded(best) and 2 * half == wide > WIDE
+    if tallest and not sizes.pattern:
+        rows, columns = rows or TALLEST, columns or half
+    rows = rows or best
+    fits = ONE_WARP if sizes.is_odd or 2 * half == wide else 2 * ONE_WARP
+    halved = sizes.pattern or (rows >= sizes.rows and rows * wide > fits)
     columns = columns or (half if halved else wide)
-    return Plan(BLOCKS, 1, WARP * parts(sizes, rows, columns), True, rows, BULK, 0, columns)
+    return Plan(BLOCKS, at_once(sizes), WARP * parts(sizes, rows, columns), True, rows, BULK, 0, columns)
+
+
+def at_once(sizes: Sizes) -> int:
+    """How many matrices a block brings as one run: several small ones, if many blocks are left (measured)."""
+    if sizes.adjacent or sizes.pattern or sizes.bytes > TILE:
+        return 1
+    count = min(MOST_AT_ONCE, max(2, TILE // sizes.bytes))
+    return count if sizes.batch >= count * MANY_RUNS else 1
 
 
 def in_bulk_padded(sizes: Sizes, rows: int = 0, columns: int = 0) -> Plan:
@@ -168,11 +189,11 @@ def _threads(rows: int) -> range:
 
 
 def by_warps(sizes: Sizes) -> Plan:
-    """About TILE bytes of matrices, and a number of warps that divides them."""
-    pairs = (
-        (count, warps) for count in sizes.counts(TILE) for warps in (4, 5, 3, 2, 1) if count % warps == 0
-    )
-    count, warps = max(pairs, key=lambda pair: (min(pair[1], 4), pair[0]))
+    """About TILE bytes of matrices, and a number of warps that divides them; more if a warp brings each."""
+    best, *others = (8, 6, 4, 5, 3, 2, 1) if sizes.are_apart else (4, 5, 3, 2, 1)
+    counts = sizes.counts(TILE)
+    pairs = [(count, warps) for count in counts for warps in (best, *others) if count % warps == 0]
+    count, warps = max(pairs, key=lambda pair: (min(pair[1], best), pair[0]))
     return Plan(WARPS, count, WARP * warps)
 
 

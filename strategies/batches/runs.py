@@ -27,7 +27,7 @@ from strategies.core import (
     seq,
 )
 from strategies.matmul.staging import ASYNCHRONOUS
-from strategies.memory_bound.blocks import WIDEST, Block, refuse
+from strategies.memory_bound.blocks import MOST_LOADS, WARP, WIDEST, Block, in_groups, refuse
 from strategies.operands import each_operand
 from strategies.places import mapped
 
@@ -40,12 +40,14 @@ PADDED, SWIZZLED = LAYOUT_CHANGED
 
 
 @prints_as_call
-def several(count: int, s: Rewrite) -> Strategy:
+def several(count: int, s: Rewrite, zeros: bool = True) -> Strategy:
     """s for so many elements of a map at a time, each time by a block; behind the last element are zeros.
 
     before: xs |> map(f)
     after:  xs |> split(count) |> mapBlock(0)(t => s(t |> map(f))) |> join
+    zeros:  false where what is behind the last element may be anything, as the copying unit leaves it
     """
+    longer = seq(behind, normalize(EMPTY_AS_ZEROS)) if zeros else behind
 
     def chosen(term: Expr) -> Rewrite:
         more = missing(shape(term.type)[0][0], count)
@@ -57,7 +59,7 @@ def several(count: int, s: Rewrite) -> Strategy:
 
 
 # a longer batch from longer arrays of operands
-longer: Strategy = seq(normalize(choice(MAP_EMPTY, EMPTY_ZIP, TAKE_EMPTY)), normalize(EMPTY_AS_ZEROS))
+behind: Strategy = normalize(choice(MAP_EMPTY, EMPTY_ZIP, TAKE_EMPTY))
 
 
 @prints_as_call
@@ -81,11 +83,13 @@ def as_run(s: Rewrite) -> Strategy:
 
 
 @prints_as_call
-def staged(threads: int, vector: int = 0) -> Strategy:
+def staged(threads: int, vector: int = 0, by_warps: bool = False) -> Strategy:
     """Arrays of arrays, zipped or not, in shared memory, each copied as one run by all threads of a block.
 
-    vector: elements that a thread copies at once, at most; 0: as many as divide the run
+    vector:   elements that a thread copies at once, at most; 0: as many as divide the run
+    by_warps: whether a warp copies each of the arrays instead
     """
+    move = each_moved(threads // WARP, vector) if by_warps else as_run(moved(threads, vector))
 
     def chosen(term: Expr) -> Rewrite:
         runs = list(arrays_of(term.type))
@@ -95,7 +99,7 @@ def staged(threads: int, vector: int = 0) -> Strategy:
         padded = padding_of(runs)
         layout = PADDED.with_sizes(p=padded) if padded else id_
         copy = COPY_ASYNC if asynchronous else id_
-        return seq(IN_SHARED, layout, copy, argument(each_part(as_run(moved(threads, vector)))))
+        return seq(IN_SHARED, layout, copy, argument(each_part(move)))
 
     return depending(chosen)
 
@@ -142,6 +146,26 @@ def each_part(s: Rewrite) -> Strategy:
 def moved(threads: int, vector: int = 0) -> Strategy:
     """A run through all threads of a block, by the widest vectors that divide it, or narrower ones."""
     return depending(lambda run: Block(threads, vector_of(run.type, vector), strategy="batch").write)
+
+
+@prints_as_call
+def each_moved(warps: int, vector: int = 0) -> Strategy:
+    """Arrays through the lanes of a warp each, as runs, in turns.
+
+    before: xss
+    after:  xss |> split(warps) |> mapSeq(mapWarp(xs => xs |> … mapLane(…))) |> join
+    """
+
+    def chosen(xss: Expr) -> Rewrite:
+        count, *sizes = (size.value or 1 for size in shape(xss.type)[0])
+        block = Block(WARP, gcd(vector_of(xss.type, vector), prod(sizes)), strategy="batch")
+        block = block.of_lanes(prod(sizes))
+        loads = -(-count // warps) * block.each(prod(sizes))
+        turns = low.MAP_SEQ_UNROLL if loads <= 2 * MOST_LOADS else low.MAP_SEQ
+        each = seq(mapped(as_run(block.write)), low.MAP_WARP)
+        return seq(a.MAP_NOTHING, in_groups(warps, seq(mapped(each), turns)))
+
+    return depending(chosen)
 
 
 @prints_as_call

@@ -12,10 +12,10 @@ from strategies.batches.adjacent import aligned
 from strategies.batches.fragments import FRAGMENTS, ROWS
 from strategies.batches.runs import PADDING, added_by_padding, arrays_of, row_bytes, stored_part, width_of
 from strategies.matmul.products import Product, is_product
-from strategies.memory_bound.blocks import WIDEST, reduced_length
+from strategies.memory_bound.blocks import WARP, WIDEST, reduced_length
 
 ROOM, RESERVED = 227 * 1024, 1024  # bytes of a multiprocessor, and of each of its blocks besides its own
-INSTRUCTIONS = 500  # multiplications of a product, from which on tensor cores take fewer instructions
+INSTRUCTIONS = 340  # multiplications of a product, from which on tensor cores take fewer instructions
 WIDEST_ROW = 128  # sums that a thread has in its registers at most
 OPERANDS = 2  # of a product
 CHUNK = 16  # bytes
@@ -174,6 +174,11 @@ class Sizes:
     def vector(self) -> int:
         """How many elements a thread moves at once, at most; 0: as many as divide a run of matrices."""
         return gcd(self.adjacent, WIDEST) if self.adjacent else 0
+
+    @property
+    def are_apart(self) -> bool:
+        """Whether matrices are not adjacent, and threads move their elements one by one: by a warp each."""
+        return self.vector == 1 and min(self.read) >= WARP * SCALARS[self.operand or "f16"].bytes
 
     def whole(self, alignment: int) -> int:
         """How many matrices are runs of such multiples, all of them."""

@@ -77,6 +77,46 @@ def test_tuples_of_tuples_in_arrays_of_arrays_are_copied_too() -> None:
     assert np.array_equal(execute(assemble(program(text), "f"), inputs, "emulate"), call(term, *inputs))
 
 
+# --- runs that reach beyond the end -----------------------------------------------------------------------
+
+SHARES = (  # sizes, how many arrays a block has, how many there are not
+    ((5, 3, 7), 2, 1), ((1, 5, 11), 4, 3), ((7, 1, 3), 5, 3), ((3, 2, 33), 2, 1), ((2, 31, 1), 3, 1),
+)  # fmt: skip
+
+
+def beyond(sizes: tuple[int, ...], each: int, more: int, type_: str) -> str:
+    """Each block doubles several matrices; the last one has fewer."""
+    count, inner = sizes[0], ".".join(map(str, sizes[1:]))
+    return (
+        f"fun(xs: {count}.{inner}.{type_} => xs |> padEmpty({more}) |> split({each}) |> mapBlock(0)(fun(t =>"
+        " t |> bulkCopy |> mapSeq(mapSeq(mapThreads(0)(fun(x => x + x)))) |> toMem(Shared) |> bulkStore))"
+        f" |> join |> take({count}))"
+    )
+
+
+@pytest.mark.parametrize("type_", ["f16", "f32", "i8"])
+@pytest.mark.parametrize(("sizes", "each", "more"), SHARES)
+def test_only_elements_that_exist_are_copied(
+    sizes: tuple[int, ...], each: int, more: int, type_: str
+) -> None:
+    """The emulator writes NaN, or -1, where on a GPU there is what was there before."""
+    text = beyond(sizes, each, more, type_)
+    kernel = made(text)
+    emulated_exactly(check_expression(text), kernel)
+    assert "bulk_load_run" in kernel.source and "bulk_store_run" in kernel.source
+
+
+def test_arrays_in_an_array_end_where_the_last_one_does() -> None:
+    text = (
+        "fun(xs: 3.5.7.11.f16 => xs |> join |> padEmpty(1) |> split(4) |> mapBlock(0)(fun(t => t"
+        " |> bulkCopy |> mapSeq(mapSeq(mapThreads(0)(fun(x => x + x)))) |> toMem(Shared) |> bulkStore))"
+        " |> join |> take(15) |> split(5))"
+    )
+    kernel = made(text)
+    emulated_exactly(check_expression(text), kernel)
+    assert "bulk_load_run" in kernel.source and "bulk_store_run" in kernel.source
+
+
 # --- runs that start where data say -----------------------------------------------------------------------
 
 GATHERED = "mapBlock(0)(fun(t => t |> {rows}))"
@@ -126,7 +166,7 @@ FAULTS: dict[str, tuple[Callable[[str], str], str]] = {
     "no announcement": (lambda s: s.replace("barrier_expect(full, 0);", ""), "wait"),
     "no fence": (lambda s: s.replace("fence_async_shared();", ""), "fence"),
     "no wait for the store": (lambda s: re.sub(r" *bulk_wait_read.*\n", "", s), "bulk_wait_read"),
-    "an element too many": (lambda s: s.replace(" * 77, 77)", " * 77, 78)"), "written|outside|stores"),
+    "an element too many": (lambda s: s.replace(" * 77, 77,", " * 77, 78,"), "written|outside|stores"),
 }
 
 
@@ -156,6 +196,22 @@ REFUSED = {
     "zeros behind the end": (
         "fun(xs: 3.33.f16 => xs |> mapBlock(0)(fun(t => t |> padCst(0, 3)(0.0) |> bulkCopy"
         " |> mapThreads(0)(fun(x => x)))))",
+        "R0731",
+    ),
+    "an end that is not that of the array": (
+        "fun((xs: 3.7.11.f16, ys: 2.7.11.f16) => concat(xs |> padEmpty(1) |> split(2) |> mapBlock(0)(fun(t =>"
+        " t |> bulkCopy |> mapSeq(mapSeq(mapThreads(0)(fun(x => x + x)))) |> toMem(Shared) |> bulkStore))"
+        " |> join |> take(3))(ys |> mapBlock(0)(mapSeq(mapThreads(0)(fun(x => x))))))",
+        "R0731",
+    ),
+    "nothing behind the end of each row": (
+        "fun(xs: 3.5.33.f16 => xs |> mapBlock(0)(fun(t => t |> map(padEmpty(3)) |> bulkCopy"
+        " |> mapSeq(mapThreads(0)(fun(x => x))))))",
+        "R0731",
+    ),
+    "the last element behind the end": (
+        "fun(xs: 5.33.f16 => xs |> padClamp(0, 1) |> split(2) |> mapBlock(0)(fun(t => t |> bulkCopy"
+        " |> mapSeq(mapThreads(0)(fun(x => x))))))",
         "R0731",
     ),
     "rows that are apart": (

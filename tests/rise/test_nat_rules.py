@@ -90,6 +90,9 @@ RULES = {
     "rounded up twice": Rule(
         raw("quotient", raw("quotient", n + 2, 3) + 4, 5), raw("quotient", n + 14, 15)
     ),
+    "of a quotient and a product": Rule(
+        raw("quotient", raw("quotient", n, 3) + 7 * m, 5), raw("quotient", n + 21 * m, 15)
+    ),
     "of numbers": Rule(raw("quotient", 17, 5), constant(3)),
     # remainders
     "multiples vanish": Rule(raw("remainder", 8 * n + i, 8), i, SMALL_I),

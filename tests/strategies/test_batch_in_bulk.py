@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -15,7 +16,7 @@ from rise.errors import StrategyError
 from rise.expr import Expr
 from strategies.batches.banks import Matrices, Order, Run
 from strategies.batches.batch import batch
-from strategies.batches.plans import in_bulk, suit_bulk, suit_padded
+from strategies.batches.plans import at_once, in_bulk, suit_bulk, suit_padded
 from strategies.batches.sizes import Sizes
 from strategies.search.batches import batched
 from strategies.search.choice import Search
@@ -200,15 +201,13 @@ def sizes(n: int, result: int = 4) -> Sizes:
 
 
 def test_padded_rows_are_for_large_matrices_whose_rows_are_no_chunks() -> None:
-    """Results of two bytes take longer to store, so the copy is worth it for larger ones only."""
-
     def padded(m: int, n: int, k: int, result: int = 4, beside: tuple[int, ...] = ()) -> bool:
         rows, read = (2 * k, 2 * n), (2 * m * k, 2 * k * n, *beside)
         return suit_padded(Sizes(1009, read, m * n * result, m, n, k, "f16", row_bytes=rows))
 
-    for result, least in ((4, 105), (2, 113)):
+    for result in (2, 4):
         taken = [n for n in range(97, 129) if padded(n, n, n, result)]
-        assert taken == [n for n in range(least, 129) if n % 8]
+        assert taken == [n for n in range(113, 129) if n % 8]
     assert padded(127, 120, 5) and not padded(127, 33, 127) and not padded(33, 127, 127)
     assert padded(113, 113, 113, 4, (113 * 4,)), "a number for each row takes little room"
     assert not padded(113, 113, 113, 4, (113 * 113 * 4,)), "a matrix leaves room for one block only"
@@ -218,9 +217,40 @@ def test_each_warp_has_a_part_and_no_registers_are_short() -> None:
     for n in range(2, 129):
         plan = in_bulk(sizes(n))
         assert plan.rows % 16 == 0 and plan.columns % 8 == 0
-        assert plan.rows * plan.columns <= 64 * 64
+        assert plan.rows * plan.columns <= 48 * 88
         assert plan.threads // 32 == -(-n // plan.rows) * -(-n // plan.columns) <= 8
-        assert plan.threads > 32 or n <= 32
+        assert plan.threads > 32 or n <= 32 or (n % 2 == 0 and n <= 40)
+
+
+def test_two_tall_tiles_have_half_of_the_columns_if_that_pads_no_more() -> None:
+    assert {n: (in_bulk(sizes(n)).rows, in_bulk(sizes(n)).columns) for n in (97, 104, 105, 111, 113)} == {
+        97: (32, 104), 104: (32, 104), 105: (64, 56), 111: (64, 56), 113: (32, 120)
+    }  # fmt: skip
+
+
+def test_a_block_brings_several_small_matrices_if_there_are_many() -> None:
+    many = {n: at_once(replace(sizes(n), batch=1 << 17)) for n in (21, 27, 33, 45, 46, 65)}
+    assert many == {21: 4, 27: 2, 33: 2, 45: 2, 46: 1, 65: 1}
+    assert at_once(sizes(21)) == 1, "with few blocks, multiprocessors would be idle"
+    assert at_once(replace(sizes(33), batch=1 << 17, adjacent=33 * 33)) == 1
+    assert suit_bulk(replace(sizes(21), batch=1 << 17)) and not suit_bulk(sizes(21))
+
+
+@pytest.mark.parametrize(("batch_", "count"), [(5, 2), (7, 3), (2, 4)])
+@pytest.mark.parametrize(("type_", "body"), [("f16", "plain"), ("bf16", "rounded")])
+def test_the_last_block_brings_the_matrices_that_exist(
+    batch_: int, count: int, type_: str, body: str
+) -> None:
+    """What is behind them is never written: of NaN, no result would be right."""
+    random = Random(f"{batch_} {count} {type_}")
+    m, n, k = (random.randint(1, 48) | 1 for _ in range(3))
+    layouts = random.choice(("AA", "TT", "AT", "TA"))
+    term = products(batch_, m, n, k, type_, layouts, body)
+    for operands in ("bulk", "bulk_padded"):
+        low = lowered(term, operands, count=count)
+        assert exact(term, low), (m, n, k, layouts)
+        source = generate(low, "f").source
+        assert source.count("bulk_load_run") == 2 and source.count("bulk_store_run") == 1
 
 
 def test_auto_lets_the_copying_unit_bring_what_it_brings_faster() -> None:

@@ -130,14 +130,15 @@ RISE_BULK(5, RISE_PARAMETERS(int x, int y, int z, int u, int v), "%3, %4, %5, %6
 
 // Bulk copies of runs: `count` adjacent elements of an array, from element `start` on. A run has the same offset
 // from a 16-byte boundary in shared memory as in global memory, so the copy engine moves whole chunks of 16 bytes.
+// Of a run that reaches beyond the `total` elements of the array, those that exist are copied.
 // A load copies all chunks that contain elements of the run, and announces their bytes to `bar` without arriving.
-// The thread itself loads what is in the last chunk of an array of `total` elements, if that chunk is incomplete, and
-// fences it.
+// The thread itself loads what is in the last chunk of the array, if that chunk is incomplete, and fences it.
 // A store leaves the rest of its first and last chunk alone, so the thread itself stores the run's elements there.
 template <class T>
-__device__ __forceinline__ void bulk_load_run(const T* array, T* target, long long start, int count, long long total,
+__device__ __forceinline__ void bulk_load_run(const T* array, T* target, long long start, int length, long long total,
                                               Shared<Barrier> bar) {
   constexpr int chunk = 16 / sizeof(T);
+  const int count = total - start < length ? static_cast<int>(total - start) : length;
   const int before = static_cast<int>(start % chunk), whole = (before + count + chunk - 1) / chunk * chunk;
   const long long left = (total - (start - before)) / chunk * chunk;
   const int copied = left < whole ? static_cast<int>(left) : whole;
@@ -155,8 +156,9 @@ __device__ __forceinline__ void bulk_load_run(const T* array, T* target, long lo
   if (copied - before < count) fence_async_shared();  // the next run may be copied to the same place
 }
 template <class T>
-__device__ __forceinline__ void bulk_store_run(T* array, const T* source, long long start, int count) {
+__device__ __forceinline__ void bulk_store_run(T* array, const T* source, long long start, int length, long long total) {
   constexpr int chunk = 16 / sizeof(T);
+  const int count = total - start < length ? static_cast<int>(total - start) : length;
   const int beyond = static_cast<int>((chunk - start % chunk) % chunk), first = beyond < count ? beyond : count;
   const int copied = (count - first) / chunk * chunk;
   if (copied)

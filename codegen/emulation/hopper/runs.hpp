@@ -42,7 +42,8 @@ RISE_CODE void check_run(const Access& global, const Access& shared, const char*
 
 template <class T>
 static inline void bulk_load_run(const Pointer<const T>& array, const Pointer<T>& target, int64_t start,
-                                 int64_t count, int64_t total, const Pointer<Barrier>& bar, int line) {
+                                 int64_t length, int64_t total, const Pointer<Barrier>& bar, int line) {
+  int64_t count = total - start < length ? total - start : length;
   constexpr int64_t chunk = chunk_bytes / static_cast<int64_t>(sizeof(T));
   int64_t before = start % chunk, whole = (before + count + chunk - 1) / chunk * chunk;
   int64_t left = (total - (start - before)) / chunk * chunk, copied = left < whole ? left : whole;
@@ -59,12 +60,17 @@ static inline void bulk_load_run(const Pointer<const T>& array, const Pointer<T>
   }
   for (int64_t i = copied < before ? 0 : copied - before; i < count; i++)
     target[Index(i, line)] = array[Index(start + i, line)];
-  if (copied - before < count) fence_clocks(running_agent());
+  // on a GPU there is whatever was there before
+  T nothing;
+  __builtin_memset(&nothing, 0xff, sizeof nothing);
+  for (int64_t i = count; i < length; i++) target[Index(i, line)] = nothing;
+  if (copied - before < length) fence_clocks(running_agent());
 }
 
 template <class T>
-static inline void bulk_store_run(const Pointer<T>& array, const Pointer<T>& source, int64_t start, int64_t count,
-                                  int line) {
+static inline void bulk_store_run(const Pointer<T>& array, const Pointer<T>& source, int64_t start, int64_t length,
+                                  int64_t total, int line) {
+  int64_t count = total - start < length ? total - start : length;
   constexpr int64_t chunk = chunk_bytes / static_cast<int64_t>(sizeof(T));
   int64_t beyond = (chunk - start % chunk) % chunk, first = beyond < count ? beyond : count;
   int64_t copied = (count - first) / chunk * chunk;
