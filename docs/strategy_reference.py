@@ -391,6 +391,7 @@ EXAMPLES = {
     "longer": ("in_inputs(ROUND_UP.with_sizes(p=6) >> argument(longer))", SMALL),
     "as_run": ("in_inputs(as_run(MAP_NOTHING))", "fun(xss: 4.8.i32 => xss)"),
     "staged": ("in_inputs(argument(staged(32)))", SMALL),
+    "each_moved": ("in_inputs(each_moved(2))", "fun(xss: 4.40.i32 => xss)"),
     "each_part": ("in_inputs(each_part(MAP_NOTHING))", "fun((xs: 8.i32, ys: 8.i32) => zip(xs)(ys))"),
     "moved": ("in_inputs(moved(32))", "fun(xs: 256.f16 => xs)"),
     "through_shared": ("in_inputs(through_shared(32, id_))", MATRIX),
@@ -476,7 +477,7 @@ SECTIONS |= {
     "Numbers that are rounded anyway": "by_reciprocals in_few_instructions powers_of_two tanh_of_scores",
     "Schedules of products": "by_warps hopper",
     "Phases of batches": (
-        "several longer staged staged_in_bulk each_part as_run moved through_shared stored_in_bulk rows_of_matrices"
+        "several longer staged staged_in_bulk each_part as_run moved each_moved through_shared stored_in_bulk rows_of_matrices"
         " one_map by_threads one_row"
         " each_by_a_warp each_by_all matrix_by_a_warp matrix_by_warps on_fragments_of"
     ),

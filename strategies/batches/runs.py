@@ -47,19 +47,19 @@ def several(count: int, s: Rewrite, zeros: bool = True) -> Strategy:
     after:  xs |> split(count) |> mapBlock(0)(t => s(t |> map(f))) |> join
     zeros:  false where what is behind the last element may be anything, as the copying unit leaves it
     """
-    longer = seq(behind, normalize(EMPTY_AS_ZEROS)) if zeros else behind
+    operands = seq(longer, normalize(EMPTY_AS_ZEROS)) if zeros else longer
 
     def chosen(term: Expr) -> Rewrite:
         more = missing(shape(term.type)[0][0], count)
         block = seq(mapped(s), low.MAP_BLOCK.with_sizes(d=0))
         whole = seq(a.SPLIT_JOIN.with_sizes(n=count), argument(block))
-        return whole if more is None else seq(ROUND_UP.with_sizes(p=more), argument(seq(longer, whole)))
+        return whole if more is None else seq(ROUND_UP.with_sizes(p=more), argument(seq(operands, whole)))
 
     return depending(chosen)
 
 
 # a longer batch from longer arrays of operands
-behind: Strategy = normalize(choice(MAP_EMPTY, EMPTY_ZIP, TAKE_EMPTY))
+longer: Strategy = normalize(choice(MAP_EMPTY, EMPTY_ZIP, TAKE_EMPTY))
 
 
 @prints_as_call

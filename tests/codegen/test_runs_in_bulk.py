@@ -199,7 +199,7 @@ REFUSED = {
         "R0731",
     ),
     "an end that is not that of the array": (
-        "fun((xs: 3.7.11.f16, ys: 2.7.11.f16) => concat(xs |> padEmpty(1) |> split(2) |> mapBlock(0)(fun(t =>"
+        "fun((xs: 3.7.11.f16, ys: 3.7.11.f16) => concat(xs |> padEmpty(1) |> split(2) |> mapBlock(0)(fun(t =>"
         " t |> bulkCopy |> mapSeq(mapSeq(mapThreads(0)(fun(x => x + x)))) |> toMem(Shared) |> bulkStore))"
         " |> join |> take(3))(ys |> mapBlock(0)(mapSeq(mapThreads(0)(fun(x => x))))))",
         "R0731",
