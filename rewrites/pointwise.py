@@ -353,6 +353,9 @@ def REDUCTIONS_APART(term: Expr) -> Expr | str:  # noqa: N802  # rules are const
         "fun((a: 2.4.3.5.i32, u: 3.i32) => a |> map(fun(p => zip(transpose(p))(u) |> map(fun((m, y) =>"
         " m |> map(map(fun(x => x - y))))))))",
         "fun(a: 2.3.2.4.5.i32 => a |> map(map(map(map(map(fun(x => x + 1)))))))",
+        "fun((a: 2.15.i32, b: 2.3.4.5.i32) => zip(a)(b) |> map(fun((p, q) => p |> split(5) |> map(fun(r =>"
+        " q |> idx(natAsIndex(3)(1)) |> map(fun(s => zip(r)(s) |> map(fun((x, y) => x * y))"
+        " |> reduce(+, 0)))))))",
     ),
     "An array of matrices, or of arrays of these, by what an element of each matrix is a function of.",
 )
@@ -366,7 +369,7 @@ def POINTWISE_EACH(term: Expr) -> Expr | str:  # noqa: N802  # rules are constan
     body = in_form(pointwise(reduce(lambda xs, index: at(index, xs), indices, term)))
     known = {index.name for index in indices}
     body = _of_elements(body, known)
-    parts = list(dict.fromkeys(_selections(body, known, body.free)))
+    parts = _largest(dict.fromkeys(_selections(body, known, body.free)))
     if not parts:
         return "its matrices are all the same"
     arrays = [_of_all(indices, part) for part in parts]
@@ -394,13 +397,31 @@ def _of_elements(term: Expr, indices: Set[str]) -> Expr:
 
 
 def _selections(term: Expr, indices: Set[str], free: Set[str]) -> Iterator[Expr]:
-    """The largest parts that an array of the batch has as elements."""
+    """The largest parts that an array of the batch has as elements; rows, elements and members of these."""
     match call(term):
         case "idx", _, [Identifier(name), _] if name in indices and term.free <= free:
+            yield term
+        case (("split" | "fst" | "snd"), _, [xs]) | ("idx", _, [_, xs]) if term.free <= free and list(
+            _selections(xs, indices, free)
+        ) == [xs]:
             yield term
         case _:
             for child in children(term):
                 yield from _selections(child, indices, free)
+
+
+def _largest(parts: Mapping[Expr, None]) -> list[Expr]:
+    """The parts, but in place of rows, elements and members of a part, that part."""
+    return list(dict.fromkeys(next(xs for xs in reversed(_within(part)) if xs in parts) for part in parts))
+
+
+def _within(part: Expr) -> list[Expr]:
+    """A part, and what it is rows, an element or a member of."""
+    match call(part):
+        case (("split" | "fst" | "snd"), _, [xs]) | ("idx", _, [_, xs]):
+            return [part, *_within(xs)]
+        case _:
+            return [part]
 
 
 def _of_all(indices: list[Identifier], part: Expr) -> Expr:

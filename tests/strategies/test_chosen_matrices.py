@@ -14,12 +14,14 @@ from rise.errors import RiseError
 from rise.expr import Expr, Lambda
 from rise.interpret import call
 from rise.types import shape
+from strategies.auto import auto
 from strategies.batches.adjacent import aligned
 from strategies.batches.batch import batch
 from tests.support.batches import DOT, exact, program
 from tests.support.nightly import every_other
 from tests.support.programs import succeeded
 
+AUTO = auto()
 PRODUCTS = f"(A, B) => A |> map(row => transpose(B) |> map(col => {DOT}))"
 
 
@@ -115,6 +117,48 @@ DRAWN = [(5, 5, 5, "f32"), (7, 7, 7, "f16"), (13, 13, 13, "f32"), (20, 20, 20, "
 def test_products_of_chosen_matrices_are_exact(m: int, n: int, k: int, result: str, beside: str) -> None:
     term = chosen(17, m, n, k, result, beside)
     assert exact(term, succeeded(batch()(term)).term)
+
+
+# what a program says of where its matrices are: the inputs, and both arrays
+PLACES = {
+    "at any element": (
+        "(A: 301.f16, B: 301.f16, at: 7.Idx[101], bt: 7.Idx[101])",
+        "A |> slide(n * n, 1) |> take(101) |> gather(at) |> map(split(n))",
+        "B |> slide(n * n, 1) |> take(101) |> gather(bt) |> map(split(n))",
+    ),
+    "each in a row": ("(A: 7.(n * n).f16, B: 7.(n * n).f16)", "A |> map(split(n))", "B |> map(split(n))"),
+    "some rows": (
+        "(A: 30.n.f16, B: 7.n.n.f16, at: 7.Idx[17])",
+        "A |> slide(n, 1) |> take(17) |> gather(at)",
+        "B",
+    ),
+    "every other": (
+        "(A: 14.n.n.f16, B: 7.n.n.f16)",
+        "A |> split(2) |> map(p => p |> idx(natAsIndex(2)(1)))",
+        "B",
+    ),
+    "one of each four": (
+        "(A: 7.4.n.n.f16, B: 7.n.n.f16, at: 7.Idx[4])",
+        "zip(at)(A) |> map((i, p) => p |> idx(i))",
+        "B",
+    ),
+    "parts of matrices": (
+        "(A: 7.(n + 2).(n + 5).f16, B: 7.n.n.f16)",
+        "A |> map(a => a |> drop(2) |> map(r => r |> take(n)))",
+        "B",
+    ),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_auto_multiplies_matrices_wherever_they_are(place: str) -> None:
+    """One kernel, of `batch`: no other copies what indices choose."""
+    n = 7 + list(PLACES).index(place)
+    inputs, first, second = PLACES[place]
+    term = program(f"def f(n: Nat){inputs} = zip({first})({second}) |> map({PRODUCTS})", n=n)
+    (kernel,) = AUTO.choice(term).kernels
+    assert kernel.point.strategy == "batch"
+    assert exact(term, succeeded(AUTO(term)).term)
 
 
 def test_a_warp_brings_each_odd_matrix_and_reads_its_index_once() -> None:
