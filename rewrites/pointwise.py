@@ -355,7 +355,7 @@ def REDUCTIONS_APART(term: Expr) -> Expr | str:  # noqa: N802  # rules are const
         "fun(a: 2.3.2.4.5.i32 => a |> map(map(map(map(map(fun(x => x + 1)))))))",
         "fun((a: 2.15.i32, b: 2.3.4.5.i32) => zip(a)(b) |> map(fun((p, q) => p |> split(5) |> map(fun(r =>"
         " q |> idx(natAsIndex(3)(1)) |> map(fun(s => zip(r)(s) |> map(fun((x, y) => x * y))"
-        " |> reduce(+, 0)))))))",
+        " |> reduce(+, 0))))))))",
     ),
     "An array of matrices, or of arrays of these, by what an element of each matrix is a function of.",
 )

@@ -131,9 +131,9 @@ def batch(
         if threads and by_copies:
             return refuse("batch", "`threads` changes nothing: there is a warp for each part of a matrix")
         pattern = sizes.pattern if operands == BULK else 0
-        each = sizes.are_apart and plan.count % (plan.threads // WARP) == 0
-        runs_ = staged(plan.threads, plan.vector or sizes.vector, each)
-        copied = staged_in_bulk(pattern) if by_copies else runs_
+        by_warps = sizes.are_apart and plan.count % (plan.threads // WARP) == 0
+        by_all = staged(plan.threads, plan.vector or sizes.vector, by_warps)
+        copied = staged_in_bulk(pattern) if by_copies else by_all
         runs = id_ if plan.operands == ELEMENTS else argument(copied)
         compute = seq(runs, multiplied(plan, sizes))
         unpadded = by_copies and not pattern
