@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import inf
 
 from rewrites.lets import Around, let_before, parts_within, with_lets
@@ -11,6 +11,7 @@ from rise.expr import (
     Expr,
     Lambda,
     Primitive,
+    alpha_equal,
     application,
     call,
     children,
@@ -39,7 +40,10 @@ LOW_LEVEL = frozenset({"levels", "memory", "tensor"})
     "A value that a loop's function computes without the element is computed once, before the loop.",
 )
 def INVARIANT_FIRST(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
-    """It moves the value that takes the most steps, with the lets that the value uses."""
+    """It moves the value that takes the most steps, with the lets that the value uses.
+
+    A part of that value that stands elsewhere, too, moves first, so that it is computed once for both.
+    """
     applied = call(term)
     if applied is None or applied[0] not in LOOPS - {"iterate"} or not is_data(term.type):
         return "expected a loop"
@@ -50,8 +54,11 @@ def INVARIANT_FIRST(term: Expr) -> Expr | str:  # noqa: N802  # rules are consta
         return "the function folds nothing that is the same for all elements"
     term = distinct_binders(term)
     _, _, (function, *_) = application(term)
-    found = max(_invariant(function, ()), key=lambda each: steps(each[1]))
-    return let_before(term, *found, "invariant")
+    every = list(_invariant(function, ()))
+    longest = max(every, key=_steps_of_value)
+    others = [other for other, _ in _invariant(function, (), apart_from=longest[0])]
+    shared = [each for each in every if _is_within(each[0], longest[0]) and _is_one_of(each[0], others)]
+    return let_before(term, *max(shared, key=_steps_of_value, default=longest), "invariant")
 
 
 def steps(term: Expr) -> float:
@@ -66,13 +73,31 @@ def steps(term: Expr) -> float:
     return (times * within if within else 0) + sum(map(steps, operands[1:]))
 
 
-def _invariant(term: Expr, around: tuple[Around, ...]) -> Iterator[tuple[Expr, Expr]]:
-    """Each outermost part with folds that uses no variable of a loop, and that part with the lets it uses."""
+def _steps_of_value(found: tuple[Expr, Expr]) -> float:
+    return steps(found[1])
+
+
+def _invariant(
+    term: Expr, around: tuple[Around, ...], apart_from: Expr | None = None
+) -> Iterator[tuple[Expr, Expr]]:
+    """Each part with folds that uses no variable of a loop, and it with the lets it uses; outer ones first.
+
+    apart_from: a part that is left out, with all that is in it
+    """
+    if apart_from is not None and alpha_equal(term, apart_from):
+        return
     if _is_folded(term) and (value := with_lets(term, around)) is not None:
         yield term, value
-        return
     for child, inner in parts_within(term, around):
-        yield from _invariant(child, inner)
+        yield from _invariant(child, inner, apart_from)
+
+
+def _is_within(part: Expr, whole: Expr) -> bool:
+    return part != whole and any(part == inner for inner in subterms(whole))
+
+
+def _is_one_of(part: Expr, others: Iterable[Expr]) -> bool:
+    return any(alpha_equal(part, other) for other in others)
 
 
 def _is_folded(part: Expr) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from math import inf, prod
 
 from rewrites.invariants import INVARIANT_FIRST, steps
@@ -58,11 +59,13 @@ def _is_cheap(value: Expr, result: Type) -> bool:
 
 
 def invariant_first(kernel: Expr) -> Strategy:
-    """Moves a costly value that is the same for all elements of a loop before that loop.
+    """Moves a value that is the same for all elements of a loop before that loop, where that pays.
 
-    In a kernel with a product, a value that depends on the row stays: schedules of products reduce rows.
+    A costly value is stored, or computed once for a row. A value of a row over whose elements the loop is
+    moves whatever it costs: schedules of rows reduce these. In a kernel with a product, what depends on a row
+    stays: schedules of products reduce rows.
     """
-    everywhere = kernel.free if has_product(kernel) else None
+    with_product = has_product(kernel)
 
     def pays(term: Expr) -> bool:
         named = named_value(term)
@@ -70,10 +73,18 @@ def invariant_first(kernel: Expr) -> Strategy:
         if named is None or has_array(shape(term.type)[1]):
             return False
         value, loop = named
-        anywhere = everywhere is None or value.free <= everywhere
-        return anywhere and (has_product(loop.body) or not _is_cheap(value, term.type))
+        of_rows = value.free - kernel.free
+        if of_rows and (with_product or _is_over(loop.body, of_rows)):
+            return not with_product
+        return has_product(loop.body) or not _is_cheap(value, term.type)
 
     return seq(INVARIANT_FIRST, check(pays, "invariant_first", "the value is cheap, or its place is better"))
+
+
+def _is_over(loop: Expr, variables: Set[str]) -> bool:
+    """Whether a loop is over an array that depends on one of these variables."""
+    applied = call(loop)
+    return applied is not None and applied[0] != "generate" and not variables.isdisjoint(applied[2][-1].free)
 
 
 def _value_stored(term: Expr) -> Result:
