@@ -44,6 +44,15 @@ def aligned(term: Expr) -> int:
             return 1
 
 
+def adjacent(term: Expr) -> tuple[int, ...]:
+    """The same for each of the arrays that an array of tuples is."""
+    match call(term):
+        case "zip", _, [xs, ys]:
+            return (*adjacent(xs), *adjacent(ys))
+        case _:
+            return (aligned(term),) * len(arrays_of(term.type))
+
+
 def elements(type_: Type) -> int:
     """A number that divides the elements of each element of an array, in each array that it is made of."""
     return gcd(*(prod(sizes[1:]) for sizes in known(type_)))

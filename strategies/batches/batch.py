@@ -132,7 +132,8 @@ def batch(
             return refuse("batch", "`threads` changes nothing: there is a warp for each part of a matrix")
         pattern = sizes.pattern if operands == BULK else 0
         by_warps = sizes.are_apart and plan.count % (plan.threads // WARP) == 0
-        by_all = staged(plan.threads, plan.vector or sizes.vector, by_warps)
+        vectors = (plan.vector,) * len(sizes.read) if plan.vector else sizes.vectors
+        by_all = staged(plan.threads, vectors, by_warps)
         copied = staged_in_bulk(pattern) if by_copies else by_all
         runs = id_ if plan.operands == ELEMENTS else argument(copied)
         compute = seq(runs, multiplied(plan, sizes))

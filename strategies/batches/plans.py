@@ -141,7 +141,7 @@ def in_bulk(sizes: Sizes, rows: int = 0, columns: int = 0) -> Plan:
 
 def at_once(sizes: Sizes) -> int:
     """How many matrices a block brings as one run: several small ones, if many blocks are left (measured)."""
-    if sizes.adjacent or sizes.pattern or sizes.bytes > TILE:
+    if any(sizes.adjacent) or sizes.pattern or sizes.bytes > TILE:
         return 1
     count = min(MOST_AT_ONCE, max(2, TILE // sizes.bytes))
     return count if sizes.batch >= count * MANY_RUNS else 1

@@ -28,7 +28,7 @@ from strategies.core import (
 )
 from strategies.matmul.staging import ASYNCHRONOUS
 from strategies.memory_bound.blocks import MOST_LOADS, WARP, WIDEST, Block, in_groups, refuse
-from strategies.operands import each_operand
+from strategies.operands import nth_operand
 from strategies.places import mapped
 
 BANKS = 64  # bytes: rows that are multiples of so many start in few different banks
@@ -83,23 +83,26 @@ def as_run(s: Rewrite) -> Strategy:
 
 
 @prints_as_call
-def staged(threads: int, vector: int = 0, by_warps: bool = False) -> Strategy:
+def staged(threads: int, vectors: Sequence[int] = (), by_warps: bool = False) -> Strategy:
     """Arrays of arrays, zipped or not, in shared memory, each copied as one run by all threads of a block.
 
-    vector:   elements that a thread copies at once, at most; 0: as many as divide the run
-    by_warps: whether a warp copies each of the arrays instead
+    vectors:  elements of each that a thread copies at once, at most; 0, or none: as many as divide the run
+    by_warps: whether a warp copies each of the arrays in an array of which a thread copies one at once
     """
-    move = each_moved(threads // WARP, vector) if by_warps else as_run(moved(threads, vector))
 
     def chosen(term: Expr) -> Rewrite:
         runs = list(arrays_of(term.type))
         if not all(isinstance(shape(run)[1], Scalar) for run in runs):
             return refuse("staged", f"`{term.type}` is not made of arrays of numbers")
-        asynchronous = all(vector_of(run, vector) * width_of(run) >= ASYNCHRONOUS for run in runs)
+        most = vectors or (0,) * len(runs)
+        wide = [vector_of(run, vector) * width_of(run) for run, vector in zip(runs, most, strict=True)]
         padded = padding_of(runs)
         layout = PADDED.with_sizes(p=padded) if padded else id_
-        copy = COPY_ASYNC if asynchronous else id_
-        return seq(IN_SHARED, layout, copy, argument(each_part(move)))
+        copy = COPY_ASYNC if min(wide) >= ASYNCHRONOUS else id_
+        return seq(IN_SHARED, layout, copy, argument(each_part(*map(move, most))))
+
+    def move(vector: int) -> Strategy:
+        return each_moved(threads // WARP) if by_warps and vector == 1 else as_run(moved(threads, vector))
 
     return depending(chosen)
 
@@ -125,19 +128,21 @@ def staged_in_bulk(pattern: int = 0) -> Strategy:
 
 
 @prints_as_call
-def each_part(s: Rewrite) -> Strategy:
-    """s for an array, or for each of the arrays that an array of tuples is.
+def each_part(*parts: Rewrite) -> Strategy:
+    """A strategy for an array, or one for each of the arrays that an array of tuples is; or one for all.
 
     before: xs
-    after:  zip(s(xs |> map(fst)))(s(xs |> map(snd)))
+    after:  zip(s(xs |> map(fst)))(t(xs |> map(snd)))
     """
 
     def chosen(term: Expr) -> Rewrite:
         match term.type:
-            case Array(_, Pair()):
-                return seq(BY_MEMBERS, each_operand(each_part(s)))
+            case Array(size, Pair(first, _)):
+                front = len(arrays_of(Array(size, first))) if len(parts) > 1 else 0
+                members = each_part(*parts[:front] or parts), each_part(*parts[front:])
+                return seq(BY_MEMBERS, *(nth_operand(n, s) for n, s in enumerate(members)))
             case _:
-                return s
+                return parts[0]
 
     return depending(chosen)
 
@@ -149,7 +154,7 @@ def moved(threads: int, vector: int = 0) -> Strategy:
 
 
 @prints_as_call
-def each_moved(warps: int, vector: int = 0) -> Strategy:
+def each_moved(warps: int) -> Strategy:
     """Arrays through the lanes of a warp each, as runs, in turns.
 
     before: xss
@@ -158,11 +163,10 @@ def each_moved(warps: int, vector: int = 0) -> Strategy:
 
     def chosen(xss: Expr) -> Rewrite:
         count, *sizes = (size.value or 1 for size in shape(xss.type)[0])
-        block = Block(WARP, gcd(vector_of(xss.type, vector), prod(sizes)), strategy="batch")
-        block = block.of_lanes(prod(sizes))
-        loads = -(-count // warps) * block.each(prod(sizes))
+        lanes = Block(WARP, strategy="batch").of_lanes(prod(sizes))
+        loads = -(-count // warps) * lanes.each(prod(sizes))
         turns = low.MAP_SEQ_UNROLL if loads <= 2 * MOST_LOADS else low.MAP_SEQ
-        each = seq(mapped(as_run(block.write)), low.MAP_WARP)
+        each = seq(mapped(as_run(lanes.write)), low.MAP_WARP)
         return seq(a.MAP_NOTHING, in_groups(warps, seq(mapped(each), turns)))
 
     return depending(chosen)

@@ -8,7 +8,7 @@ from math import gcd, lcm, prod
 from rise.expr import Expr, Lambda, call, subterms
 from rise.types import SCALARS, TF32, Scalar, shape
 from strategies.abstraction import outermost_parts
-from strategies.batches.adjacent import aligned
+from strategies.batches.adjacent import adjacent
 from strategies.batches.fragments import FRAGMENTS, ROWS
 from strategies.batches.runs import PADDING, added_by_padding, arrays_of, row_bytes, stored_part, width_of
 from strategies.matmul.products import Product, is_product
@@ -43,7 +43,7 @@ class Sizes:
     longer: the bytes that padded rows add in shared memory: of what is read, of what is written
     row_bytes: of the matrices that are read
     reduced: how many elements the longest reduction has
-    adjacent: what divides the places where adjacent elements begin; 0 if matrices are adjacent, too
+    adjacent: of each array, what divides the places where adjacent elements begin; 0 if matrices are adjacent
     """
 
     batch: int
@@ -57,7 +57,7 @@ class Sizes:
     longer: tuple[int, int] = (0, 0)
     row_bytes: tuple[int, ...] = ()
     reduced: int = 1
-    adjacent: int = 0
+    adjacent: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, term: Expr) -> Sizes | None:
@@ -92,7 +92,7 @@ class Sizes:
             (added_by_padding(runs), added_by_padding([term.type], stored_part(term.type))),
             tuple(map(row_bytes, runs)),
             max(reductions, default=1),
-            aligned(xs),
+            adjacent(xs),
         )
 
     @property
@@ -171,14 +171,14 @@ class Sizes:
     # --- runs
 
     @property
-    def vector(self) -> int:
-        """How many elements a thread moves at once, at most; 0: as many as divide a run of matrices."""
-        return gcd(self.adjacent, WIDEST) if self.adjacent else 0
+    def vectors(self) -> tuple[int, ...]:
+        """How many elements of each array a thread moves at once, at most; 0: as many as divide a run."""
+        return tuple(gcd(each, WIDEST) if each else 0 for each in self.adjacent)
 
     @property
     def are_apart(self) -> bool:
-        """Whether matrices are not adjacent, and threads move their elements one by one: by a warp each."""
-        return self.vector == 1 and min(self.read) >= WARP * SCALARS[self.operand or "f16"].bytes
+        """Whether some matrices are not adjacent, and threads move their elements one by one: a warp each."""
+        return 1 in self.vectors and min(self.read) >= WARP * SCALARS[self.operand or "f16"].bytes
 
     def whole(self, alignment: int) -> int:
         """How many matrices are runs of such multiples, all of them."""

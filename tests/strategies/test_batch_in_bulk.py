@@ -232,7 +232,7 @@ def test_a_block_brings_several_small_matrices_if_there_are_many() -> None:
     many = {n: at_once(replace(sizes(n), batch=1 << 17)) for n in (21, 27, 33, 45, 46, 65)}
     assert many == {21: 4, 27: 2, 33: 2, 45: 2, 46: 1, 65: 1}
     assert at_once(sizes(21)) == 1, "with few blocks, multiprocessors would be idle"
-    assert at_once(replace(sizes(33), batch=1 << 17, adjacent=33 * 33)) == 1
+    assert at_once(replace(sizes(33), batch=1 << 17, adjacent=(0, 33 * 33))) == 1
     assert suit_bulk(replace(sizes(21), batch=1 << 17)) and not suit_bulk(sizes(21))
 
 

@@ -12,11 +12,12 @@ import pytest
 from codegen.pipeline import generate
 from rise.errors import RiseError
 from rise.expr import Expr, Lambda
+from rise.expr import call as call_of
 from rise.interpret import call
 from rise.types import shape
 from strategies.auto import auto
-from strategies.batches.adjacent import aligned
-from strategies.batches.batch import batch
+from strategies.batches.adjacent import adjacent, aligned
+from strategies.batches.batch import batch, matrices_of
 from tests.support.batches import DOT, exact, program
 from tests.support.nightly import every_other
 from tests.support.programs import succeeded
@@ -39,6 +40,13 @@ def result(term: Expr) -> Expr:
     while isinstance(term, Lambda):
         term = term.body
     return term
+
+
+def zipped(term: Expr) -> Expr:
+    """The arrays that the matrices of a batch are in."""
+    applied = call_of(matrices_of(result(term)))
+    assert applied is not None and applied[0] == "map"
+    return applied[2][1]
 
 
 # --- what is adjacent -------------------------------------------------------------------------------------
@@ -168,3 +176,10 @@ def test_a_warp_brings_each_odd_matrix_and_reads_its_index_once() -> None:
     assert "/ 169" not in copies and "% 169" not in copies and "warp" in copies
     even = generate(succeeded(batch()(chosen(12, 12, 12, 12))).term, "f").source
     assert "copy_async<8>" in even
+
+
+def test_matrices_beside_them_that_are_adjacent_come_by_wide_vectors() -> None:
+    beside = chosen(16, 13, 13, 13, beside="Bs")
+    assert adjacent(zipped(beside)) == (0, 169)
+    source = generate(succeeded(batch()(beside)).term, "f").source
+    assert "copy_vector<8>(&tile_1_fst" in source and "copy_vector<8>(&tile_1_snd" not in source
