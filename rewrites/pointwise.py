@@ -46,7 +46,7 @@ from rise.expr import (
     subterms,
 )
 from rise.nat import Nat
-from rise.normal import simplify
+from rise.normal import is_view, simplify
 from rise.types import Array, Index, Pair, Scalar, as_data, shape
 
 
@@ -356,6 +356,8 @@ def REDUCTIONS_APART(term: Expr) -> Expr | str:  # noqa: N802  # rules are const
         "fun((a: 2.15.i32, b: 2.3.4.5.i32) => zip(a)(b) |> map(fun((p, q) => p |> split(5) |> map(fun(r =>"
         " q |> idx(natAsIndex(3)(1)) |> map(fun(s => zip(r)(s) |> map(fun((x, y) => x * y))"
         " |> reduce(+, 0))))))))",
+        "fun((a: 4.3.5.i32, b: 2.4.5.i32, js: 4.Idx[2]) => zip(a)(js) |> map(fun((p, j) => p |> map(fun(r =>"
+        " b |> idx(j) |> map(fun(s => zip(r)(s) |> map(fun((x, y) => x * y)) |> reduce(+, 0))))))))",
     ),
     "An array of matrices, or of arrays of these, by what an element of each matrix is a function of.",
 )
@@ -397,9 +399,12 @@ def _of_elements(term: Expr, indices: Set[str]) -> Expr:
 
 
 def _selections(term: Expr, indices: Set[str], free: Set[str]) -> Iterator[Expr]:
-    """The largest parts that an array of the batch has as elements; rows, elements and members of these."""
+    """The largest parts that an array of the batch has as elements; rows, elements and members of these.
+
+    So are elements of any array at an index that an array of the batch has.
+    """
     match call(term):
-        case "idx", _, [Identifier(name), _] if name in indices and term.free <= free:
+        case "idx", _, [index, xs] if term.free <= free and _is_selected(index, xs, indices):
             yield term
         case (("split" | "fst" | "snd"), _, [xs]) | ("idx", _, [_, xs]) if term.free <= free and list(
             _selections(xs, indices, free)
@@ -408,6 +413,13 @@ def _selections(term: Expr, indices: Set[str], free: Set[str]) -> Iterator[Expr]
         case _:
             for child in children(term):
                 yield from _selections(child, indices, free)
+
+
+def _is_selected(index: Expr, xs: Expr, indices: Set[str]) -> bool:
+    """Whether the number of a matrix says which element of an array it is, or an array of the batch does."""
+    if isinstance(index, Identifier):
+        return index.name in indices
+    return not index.free.isdisjoint(indices) and xs.free.isdisjoint(indices) and is_view(index)
 
 
 def _largest(parts: Mapping[Expr, None]) -> list[Expr]:

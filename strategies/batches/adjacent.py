@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import gcd, prod
+from types import MappingProxyType
 
 from rise.expr import Expr, Identifier, Lambda, call
 from rise.normal import is_view
@@ -13,33 +15,36 @@ SAME = frozenset({"zip", "pair", "fst", "snd", "unzip", "split", "join", "id"})
 WHOLE_ELEMENTS = frozenset({"gather", "reorder", "slide", "idx", "drop"})
 
 
-def aligned(term: Expr) -> int:
+def aligned(term: Expr, bound: Mapping[str, int] = MappingProxyType({})) -> int:
     """A number that divides where adjacent elements begin, and how many they are; 0 if all are adjacent.
 
     It is for a view of arrays, read row by row: of `xss |> gather(is)` it is how many elements an xs has.
+
+    bound: the numbers of bound variables
     """
     applied = call(term)
     if applied is None or not applied[2]:
-        return 0 if isinstance(term, Identifier) else 1
+        return bound.get(term.name, 0) if isinstance(term, Identifier) else 1
     name, _, arguments = applied
     xs = arguments[-1]
     match name, arguments[0]:
         case _ if name in SAME:
-            return gcd(*map(aligned, arguments))
+            return gcd(*(aligned(each, bound) for each in arguments))
         case _ if name in WHOLE_ELEMENTS:
-            return gcd(aligned(xs), elements(xs.type))
+            return gcd(aligned(xs, bound), elements(xs.type))
         case "transpose", _:
-            return gcd(aligned(xs), *(prod(sizes[2:]) for sizes in known(xs.type)))
+            return gcd(aligned(xs, bound), *(prod(sizes[2:]) for sizes in known(xs.type)))
         case "take", _:
-            return gcd(aligned(xs), *(prod(sizes) for sizes in known(term.type)))
+            return gcd(aligned(xs, bound), *(prod(sizes) for sizes in known(term.type)))
         case "map", Lambda(x, body) if is_view(term):
-            inner, only = aligned(body), body.free <= {x.name}
-            parts = 0 if not inner and only else gcd(inner, elements(xs.type), elements(term.type))
-            return gcd(aligned(xs), parts)
+            if body.free <= {x.name} and aligned(body) == 0:
+                return aligned(xs, bound)
+            each = gcd(aligned(xs, bound), elements(xs.type)) if arrays_of(xs.type) else 0
+            return gcd(aligned(body, {**bound, x.name: each}), elements(term.type))
         case "map", _ if not is_view(term):
-            return aligned(xs)
+            return aligned(xs, bound)
         case "generate", Lambda(_, body):
-            return gcd(aligned(body), elements(term.type))
+            return gcd(aligned(body, bound), elements(term.type))
         case _:
             return 1
 

@@ -63,6 +63,7 @@ VIEWS = (
     "({}) |> map(x => x |> transpose)",
     "({}) |> map(x => xs |> idx(natAsIndex(5)(1)))",
     "({}) |> map(x => ys)",
+    "is |> map(i => ({}) |> idx(i))",
     "({}) |> map(x => x |> join |> split(2))",
     "({}) |> slide(2, 1) |> join",
     "generate((i: Idx[5]) => ({}) |> idx(natAsIndex(3)(1)))",
@@ -150,6 +151,7 @@ PLACES = {
         "zip(at)(A) |> map((i, p) => p |> idx(i))",
         "B",
     ),
+    "where a router says": ("(A: 7.n.n.f16, B: 5.n.n.f16, at: 7.Idx[5])", "A", "at |> map(i => B |> idx(i))"),
     "parts of matrices": (
         "(A: 7.(n + 2).(n + 5).f16, B: 7.n.n.f16)",
         "A |> map(a => a |> drop(2) |> map(r => r |> take(n)))",
