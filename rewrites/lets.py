@@ -44,22 +44,27 @@ def _replaced(term: Expr, part: Expr, name: Identifier) -> Expr:
     return with_children(term, tuple(_replaced(child, part, name) for child in children(term)))
 
 
+def named_value(term: Expr) -> tuple[Expr, Lambda] | None:
+    """A value that `let`, or a function written in place, gives a name; and where the name stands for it."""
+    match term:
+        case Apply(Lambda() as body, value):
+            return value, body
+    match call(term):
+        case "let", _, [value, Lambda() as body]:
+            return value, body
+        case _:
+            return None
+
+
 def parts_within(term: Expr, around: tuple[Around, ...]) -> Iterator[tuple[Expr, tuple[Around, ...]]]:
     """The parts of a term, a let's value before its body, each with the functions around it."""
-    applied = call(term)
-    if applied is not None and applied[0] == "let" and len(applied[2]) == 2:
-        named, function = applied[2]
-    elif isinstance(term, Apply) and isinstance(term.function, Lambda):
-        function, named = term.function, term.argument
+    if (found := named_value(term)) is not None:
+        value, function = found
+        yield value, around
+        yield function.body, (*around, (function, value))
     else:
         inner = (*around, (term, None)) if isinstance(term, Lambda) else around
         yield from ((child, inner) for child in children(term))
-        return
-    yield named, around
-    if isinstance(function, Lambda):
-        yield function.body, (*around, (function, named))
-    else:
-        yield function, around
 
 
 def with_lets(part: Expr, around: tuple[Around, ...]) -> Expr | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from rewrites.lets import named_value
 from rewrites.maps import LET_INLINE
 from rewrites.reductions import ARRAYS_BY_ELEMENTS
 from rewrites.result import Failure, Result, Success
@@ -44,7 +45,6 @@ from strategies.cuts import (
     value_stored,
 )
 from strategies.default import default, lowered_by, most_levels
-from strategies.evaluation import bound as named_value
 from strategies.evaluation import bytes_of, has_array, has_levels, is_expression
 from strategies.forms import FORMS, inlined
 from strategies.kernels import each_kernel

@@ -6,6 +6,7 @@ from collections.abc import Set
 from math import inf, prod
 
 from rewrites.invariants import INVARIANT_FIRST, steps
+from rewrites.lets import named_value
 from rewrites.maps import LET_IN_LET, MAP_LET
 from rewrites.memory import IN_GLOBAL
 from rewrites.padding import ROUND_UP_SCAN
@@ -32,7 +33,6 @@ from strategies.core import (
     seq,
     try_,
 )
-from strategies.evaluation import bound as named_value
 from strategies.evaluation import has_array, is_expression
 from strategies.loops.nests import nearest
 from strategies.matmul.kernels import has_product

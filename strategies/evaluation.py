@@ -56,18 +56,6 @@ def is_applied(term: Expr) -> bool:
     return isinstance(term, Apply) and isinstance(term.function, Lambda)
 
 
-def bound(term: Expr) -> tuple[Expr, Lambda] | None:
-    """A value that `let`, or a function written in place, gives a name; and where the name stands for it."""
-    match term:
-        case Apply(Lambda() as body, value):
-            return value, body
-    match call(term):
-        case "let", _, [value, Lambda() as body]:
-            return value, body
-        case _:
-            return None
-
-
 def closed_in(term: Expr) -> Predicate:
     """Whether a part of a term uses no variable bound inside of the term."""
     closed = {id(part) for part in closed_parts(term)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rewrites.algorithmic import FLATTEN_INNER, MAP_FUSION, MAP_IDENTITY
+from rewrites.lets import named_value
 from rewrites.maps import LET_INLINE
 from rewrites.prologue import INLINE
 from rewrites.reductions import REDUCE_FLAT_MAP
@@ -12,7 +13,6 @@ from rewrites.zips import JOIN_INSIDE_ZIP
 from rise.expr import Expr, call
 from rise.normal import is_view, occurrences
 from strategies.core import FunctionStrategy, choice, normalize, seq, top_down
-from strategies.evaluation import bound as named_value
 from strategies.nests import elements_as_rows, elements_of_all_as_rows, rows_as_list
 from strategies.result_views import at_computed
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from rewrites import exponentials as x
 from rewrites.elements import NotPointwise
 from rewrites.folds import of_rows, operator_name
+from rewrites.lets import named_value
 from rewrites.result import Failure, Result, Success
 from rise.expr import Expr, Lambda, Primitive, call, children, subterms
 from rise.types import Array, Pair, Scalar, Type
@@ -23,7 +24,6 @@ from strategies.core import (
     seq,
     try_,
 )
-from strategies.evaluation import bound
 
 NARROW = 2  # bytes of an element that hides how the last digits of f32 were rounded
 
@@ -124,7 +124,7 @@ def _by_reciprocals(term: Expr, place: _Place) -> Result:
             return try_(x.RECIPROCAL)(term)
     if isinstance(term, Lambda):
         return _in_body(place.inside(term))(term)
-    named = bound(term)
+    named = named_value(term)
     result = Success(term)
     for index, child in enumerate(children(term)):
         is_body = named is not None and child is named[1]

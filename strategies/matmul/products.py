@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rewrites import algorithmic as a
 from rewrites import movement as m
 from rewrites.folds import FACTOR_OF_SUM
+from rewrites.lets import named_value
 from rewrites.members import MEMBERS_APART
 from rewrites.pointwise import POINTWISE, RESULTS
 from rewrites.prologue import (
@@ -45,7 +46,7 @@ from strategies.core import (
     seq,
     try_,
 )
-from strategies.evaluation import bound, is_expression
+from strategies.evaluation import is_expression
 from strategies.places import arguments, computes, outermost_part
 
 NO_PRODUCT = (
@@ -167,7 +168,7 @@ def reads_a_result(term: Expr) -> bool:
     def holds(part: Expr, computed: frozenset[str]) -> bool:
         if is_product(part) and not all(x.free.isdisjoint(computed) for x in Product.of(part).operands):
             return True
-        match bound(part):
+        match named_value(part):
             case value, Lambda(x, body) if not is_expression(value):
                 return holds(value, computed) or holds(body, computed | {x.name})
             case _:

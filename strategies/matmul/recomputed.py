@@ -8,6 +8,7 @@ from rewrites.algorithmic import is_reduction
 from rewrites.beside import beside
 from rewrites.elements import NotPointwise, holds_arrays
 from rewrites.folds import of_rows
+from rewrites.lets import named_value
 from rewrites.maps import BETA, LET_INLINE
 from rewrites.movement import ZIP_MAP_FIRST, ZIP_MAP_SECOND
 from rewrites.result import Failure, Result
@@ -16,7 +17,6 @@ from rewrites.typed import array_type
 from rise.expr import Expr, Identifier, Lambda, application, apply, call, map_children, substitute, subterms
 from rise.types import Array
 from strategies.core import FunctionStrategy, choice, normalize, seq, try_
-from strategies.evaluation import bound
 from strategies.matmul.kernels import has_product
 
 # of rows beside which there are indices, only the elements that these choose
@@ -28,7 +28,7 @@ MOST_TIMES = 2  # a matrix is multiplied: once for its rows, once for its column
 
 def _recomputed(term: Expr) -> Result:
     """A matrix of products in the place of its name, of which only its rows and its columns are reduced."""
-    named = bound(term)
+    named = named_value(term)
     if named is None or beside(term) is not None or not has_product(named[0]):
         return Failure("recomputed", term, "no matrix of products has a name")
     value, rest = named

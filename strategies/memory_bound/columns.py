@@ -15,6 +15,7 @@ from rewrites import lowering as low
 from rewrites import movement as m
 from rewrites import reductions as r
 from rewrites.joint import AS_ONE
+from rewrites.lets import named_value
 from rewrites.maps import SHARE_REPEATED
 from rewrites.memory import IN_GLOBAL, IN_SHARED, STORED_BY_COLUMNS
 from rewrites.storing import EACH_IN_SHARED, EACH_STORED, GLOBAL_FIRST, is_global, is_stored_in
@@ -37,7 +38,7 @@ from strategies.core import (
     seq,
     try_,
 )
-from strategies.evaluation import bound, has_array
+from strategies.evaluation import has_array
 from strategies.loops.nests import nearest
 from strategies.memory_bound.blocks import (
     MOST_THREADS,
@@ -68,7 +69,7 @@ BESIDE, BELOW = (low.MAP_THREADS.with_sizes(d=d) for d in range(2))
 
 
 def _names_a_number(term: Expr) -> bool:
-    named = bound(term)
+    named = named_value(term)
     return named is not None and not has_array(named[0].type)
 
 
