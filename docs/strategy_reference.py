@@ -392,7 +392,7 @@ EXAMPLES = {
     "as_run": ("in_inputs(as_run(MAP_NOTHING))", "fun(xss: 4.8.i32 => xss)"),
     "staged": ("in_inputs(argument(staged(32)))", SMALL),
     "each_moved": ("in_inputs(each_moved(2))", "fun(xss: 4.40.i32 => xss)"),
-    "each_part": ("in_inputs(each_part(MAP_NOTHING))", "fun((xs: 8.i32, ys: 8.i32) => zip(xs)(ys))"),
+    "each_part": ("in_inputs(each_part(MAP_NOTHING, MAP_NOTHING))", "fun((xs: 8.i32, ys: 8.i32) => zip(xs)(ys))"),
     "moved": ("in_inputs(moved(32))", "fun(xs: 256.f16 => xs)"),
     "through_shared": ("in_inputs(through_shared(32, id_))", MATRIX),
     "staged_in_bulk": ("in_inputs(argument(staged_in_bulk()))", SMALL),

@@ -406,13 +406,13 @@ def _selections(term: Expr, indices: Set[str], free: Set[str]) -> Iterator[Expr]
     match call(term):
         case "idx", _, [index, xs] if term.free <= free and _is_selected(index, xs, indices):
             yield term
-        case (("split" | "fst" | "snd"), _, [xs]) | ("idx", _, [_, xs]) if term.free <= free and list(
-            _selections(xs, indices, free)
-        ) == [xs]:
-            yield term
-        case _:
-            for child in children(term):
-                yield from _selections(child, indices, free)
+            return
+    whole = _whole(term)
+    if whole is not None and term.free <= free and list(_selections(whole, indices, free)) == [whole]:
+        yield term
+        return
+    for child in children(term):
+        yield from _selections(child, indices, free)
 
 
 def _is_selected(index: Expr, xs: Expr, indices: Set[str]) -> bool:
@@ -422,18 +422,26 @@ def _is_selected(index: Expr, xs: Expr, indices: Set[str]) -> bool:
     return not index.free.isdisjoint(indices) and xs.free.isdisjoint(indices) and is_view(index)
 
 
+def _whole(term: Expr) -> Expr | None:
+    """What a term has the rows of, is an element of, or a member."""
+    match call(term):
+        case (("split" | "fst" | "snd"), _, [xs]) | ("idx", _, [_, xs]):
+            return xs
+        case _:
+            return None
+
+
 def _largest(parts: Mapping[Expr, None]) -> list[Expr]:
     """The parts, but in place of rows, elements and members of a part, that part."""
-    return list(dict.fromkeys(next(xs for xs in reversed(_within(part)) if xs in parts) for part in parts))
+    return list(dict.fromkeys(_outermost(part, parts) for part in parts))
 
 
-def _within(part: Expr) -> list[Expr]:
-    """A part, and what it is rows, an element or a member of."""
-    match call(part):
-        case (("split" | "fst" | "snd"), _, [xs]) | ("idx", _, [_, xs]):
-            return [part, *_within(xs)]
-        case _:
-            return [part]
+def _outermost(part: Expr, parts: Mapping[Expr, None]) -> Expr:
+    found, whole = part, _whole(part)
+    while whole is not None:
+        found = whole if whole in parts else found
+        whole = _whole(whole)
+    return found
 
 
 def _of_all(indices: list[Identifier], part: Expr) -> Expr:

@@ -74,8 +74,10 @@ def invariant_first(kernel: Expr) -> Strategy:
             return False
         value, loop = named
         of_rows = value.free - kernel.free
-        if of_rows and (with_product or _is_over(loop.body, of_rows)):
-            return not with_product
+        if of_rows and with_product:
+            return False
+        if _is_over(loop.body, of_rows):
+            return True
         return has_product(loop.body) or not _is_cheap(value, term.type)
 
     return seq(INVARIANT_FIRST, check(pays, "invariant_first", "the value is cheap, or its place is better"))

@@ -251,8 +251,7 @@ class Printer:
                 self.block(body)
                 self.line("}")
             case i.BulkStore(i.Tile() as target, i.Tile() as tile, "", (start,)):
-                run, total = self._run(tile, start), self._length(self.types[target.buffer])
-                self.line(f"bulk_store_run({target.buffer}, {run}, {total});")
+                self.line(f"bulk_store_run({target.buffer}, {self._run(tile, start, target.buffer)});")
             case i.BulkStore(_, i.Tile() as tile, name, corner):
                 places = ", ".join([name, self._pointer(tile), *map(self.narrow, corner)])
                 self.line(f"bulk_store({places});")
@@ -279,8 +278,8 @@ class Printer:
             case i.Expect(barrier, size):
                 self.line(f"barrier_expect({self._pointer_to(barrier)}, {size});")
             case i.BulkCopy(i.Tile() as target, i.Access() as source, barrier, "", (start,)):
-                run, total = self._run(target, start), self._length(self.types[source.buffer])
-                self.line(f"bulk_load_run({source.buffer}, {run}, {total}, {self._pointer_to(barrier)});")
+                run = self._run(target, start, source.buffer)
+                self.line(f"bulk_load_run({source.buffer}, {run}, {self._pointer_to(barrier)});")
             case i.BulkCopy(i.Tile() as target, _, barrier, name, corner, blocks):
                 mask = [str(2**blocks - 1)] if blocks > 1 else []
                 places = ", ".join([name, self._pointer_to(barrier), *mask, *map(self.narrow, corner)])
@@ -455,9 +454,10 @@ class Printer:
         index = self.nat(flatten(access.indices, dimensions(self.types[access.buffer])))
         return access.buffer if index == "0" else f"{access.buffer} + {index}"
 
-    def _run(self, tile: i.Tile, start: Nat) -> str:
-        """A run in shared memory, the number of its first element in the array, and its length."""
-        return f"{self._pointer(tile)}, {self.nat(start)}, {self._length(tile.type)}"
+    def _run(self, tile: i.Tile, start: Nat, array: str) -> str:
+        """A run in shared memory, where in the array it starts, its length, and the length of the array."""
+        lengths = self._length(tile.type), self._length(self.types[array])
+        return ", ".join([self._pointer(tile), self.nat(start), *lengths])
 
     def _length(self, type_: Data) -> str:
         """How many elements an array has in all its dimensions."""

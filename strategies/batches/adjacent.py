@@ -31,20 +31,20 @@ def aligned(term: Expr, bound: Mapping[str, int] = MappingProxyType({})) -> int:
         case _ if name in SAME:
             return gcd(*(aligned(each, bound) for each in arguments))
         case _ if name in WHOLE_ELEMENTS:
-            return gcd(aligned(xs, bound), elements(xs.type))
+            return gcd(aligned(xs, bound), _elements(xs.type))
         case "transpose", _:
-            return gcd(aligned(xs, bound), *(prod(sizes[2:]) for sizes in known(xs.type)))
+            return gcd(aligned(xs, bound), *(prod(sizes[2:]) for sizes in _sizes(xs.type)))
         case "take", _:
-            return gcd(aligned(xs, bound), *(prod(sizes) for sizes in known(term.type)))
+            return gcd(aligned(xs, bound), *(prod(sizes) for sizes in _sizes(term.type)))
         case "map", Lambda(x, body) if is_view(term):
             if body.free <= {x.name} and aligned(body) == 0:
                 return aligned(xs, bound)
-            each = gcd(aligned(xs, bound), elements(xs.type)) if arrays_of(xs.type) else 0
-            return gcd(aligned(body, {**bound, x.name: each}), elements(term.type))
+            each = gcd(aligned(xs, bound), _elements(xs.type)) if arrays_of(xs.type) else 0
+            return gcd(aligned(body, {**bound, x.name: each}), _elements(term.type))
         case "map", _ if not is_view(term):
             return aligned(xs, bound)
         case "generate", Lambda(_, body):
-            return gcd(aligned(body, bound), elements(term.type))
+            return gcd(aligned(body, bound), _elements(term.type))
         case _:
             return 1
 
@@ -58,11 +58,11 @@ def adjacent(term: Expr) -> tuple[int, ...]:
             return (aligned(term),) * len(arrays_of(term.type))
 
 
-def elements(type_: Type) -> int:
+def _elements(type_: Type) -> int:
     """A number that divides the elements of each element of an array, in each array that it is made of."""
-    return gcd(*(prod(sizes[1:]) for sizes in known(type_)))
+    return gcd(*(prod(sizes[1:]) for sizes in _sizes(type_)))
 
 
-def known(type_: Type) -> list[list[int]]:
+def _sizes(type_: Type) -> list[list[int]]:
     """The sizes of the arrays that an array of tuples is; 1 for one that is known at launch only."""
     return [[size.value or 1 for size in shape(array)[0]] for array in arrays_of(type_)]

@@ -86,8 +86,9 @@ def as_run(s: Rewrite) -> Strategy:
 def staged(threads: int, vectors: Sequence[int] = (), by_warps: bool = False) -> Strategy:
     """Arrays of arrays, zipped or not, in shared memory, each copied as one run by all threads of a block.
 
-    vectors:  elements of each that a thread copies at once, at most; 0, or none: as many as divide the run
-    by_warps: whether a warp copies each of the arrays in an array of which a thread copies one at once
+    vectors:  how many elements of each array a thread copies at once, at most; 0, or no vectors: as many as
+              divide the run
+    by_warps: whether a warp copies each matrix, where threads copy single elements
     """
 
     def chosen(term: Expr) -> Rewrite:
@@ -129,7 +130,7 @@ def staged_in_bulk(pattern: int = 0) -> Strategy:
 
 @prints_as_call
 def each_part(*parts: Rewrite) -> Strategy:
-    """A strategy for an array, or one for each of the arrays that an array of tuples is; or one for all.
+    """A strategy for each of the arrays that an array of tuples is, in their order; one if it is no tuple.
 
     before: xs
     after:  zip(s(xs |> map(fst)))(t(xs |> map(snd)))
@@ -138,9 +139,9 @@ def each_part(*parts: Rewrite) -> Strategy:
     def chosen(term: Expr) -> Rewrite:
         match term.type:
             case Array(size, Pair(first, _)):
-                front = len(arrays_of(Array(size, first))) if len(parts) > 1 else 0
-                members = each_part(*parts[:front] or parts), each_part(*parts[front:])
-                return seq(BY_MEMBERS, *(nth_operand(n, s) for n, s in enumerate(members)))
+                front = len(arrays_of(Array(size, first)))
+                firsts, seconds = each_part(*parts[:front]), each_part(*parts[front:])
+                return seq(BY_MEMBERS, nth_operand(0, firsts), nth_operand(1, seconds))
             case _:
                 return parts[0]
 
