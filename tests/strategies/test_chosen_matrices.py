@@ -171,6 +171,16 @@ def test_auto_multiplies_matrices_wherever_they_are(place: str) -> None:
     assert exact(term, succeeded(AUTO(term)).term)
 
 
+def test_an_array_whose_rows_and_elements_are_used_is_read_once() -> None:
+    """A matrix is the rows of a flat array, whose first elements are added to each row of the product."""
+    term = program(
+        "def f(A: 7.42.f16, B: 7.6.5.f16) = zip(A)(B) |> map((a, b) => a |> split(6) |> map(row =>"
+        f" zip(transpose(b))(a |> take(5)) |> map((col, c) => f32(c) + ({DOT}))))"
+    )
+    assert len(adjacent(zipped(term))) == 2
+    assert exact(term, succeeded(batch()(term)).term)
+
+
 def test_a_warp_brings_each_odd_matrix_and_reads_its_index_once() -> None:
     """So no thread divides by the number of elements to know of which matrix it brings one."""
     source = generate(succeeded(batch()(chosen(16, 13, 13, 13))).term, "f").source
