@@ -1,4 +1,4 @@
-"""Which dimension of an array is contiguous in memory, as far as its views tell."""
+"""Which dimension of an array is contiguous in memory, and where its rows start, as far as views tell."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ class Contiguity:
     An array in an order that keeps pairs together counts as contiguous, too: a strategy that introduces such
     an order moves at most a pair at once.
 
+    starts:   rows along the contiguous dimension start at sums of multiples of these numbers of elements
     computed: whether elements are computed from what is in memory, one by one
     """
 
     dimensions: tuple[bool, ...]
+    starts: tuple[Nat, ...] = ()
     computed: bool = False
 
 
@@ -35,26 +37,15 @@ Known = Contiguity | tuple["Known", "Known"] | None
 Context = Mapping[str, Known]
 
 
-def stored(type_: Type) -> Known:
-    """An array as it is stored, row by row; an array of pairs as a pair of arrays."""
-    count, element = 0, type_
+def stored(type_: Type, outer: tuple[Nat, ...] = ()) -> Known:
+    """An array as it is stored, row by row; an array of pairs as a pair of arrays. outer: sizes around it"""
+    sizes, element = outer, type_
     while isinstance(element, Array):
-        count, element = count + 1, element.element
+        sizes, element = (*sizes, element.size), element.element
     if isinstance(element, Pair):
-        return _under(count, stored(element.first)), _under(count, stored(element.second))
-    return Contiguity((False,) * (count - 1) + (True,)) if count else Contiguity(())
-
-
-def _under(count: int, known: Known) -> Known:
-    match known:
-        case (first, second):
-            return _under(count, first), _under(count, second)
-        case Contiguity(()):
-            return Contiguity((False,) * (count - 1) + (True,)) if count else known
-        case Contiguity(dimensions):
-            return Contiguity((False,) * count + dimensions)
-        case _:
-            return None
+        return stored(element.first, sizes), stored(element.second, sizes)
+    dimensions = (*(False for _ in sizes), True)[1:]
+    return Contiguity(dimensions, sizes[1:][-1:])
 
 
 def contiguity_of(term: Expr, context: Context) -> Known:
@@ -76,7 +67,8 @@ def contiguity_of(term: Expr, context: Context) -> Known:
         return None
     if name == "reorder" and keeps_pairs(head.arguments):
         return contiguity_of(arguments[0], context)
-    return _view(name, [contiguity_of(a, context) for a in arguments])
+    sizes = [size for size in head.arguments if isinstance(size, Nat)]
+    return _view(name, sizes, [contiguity_of(a, context) for a in arguments])
 
 
 def keeps_pairs(arguments: Sequence[object]) -> bool:
@@ -96,7 +88,7 @@ def _map(function: Expr, array: Known, context: Context) -> Known:
         return None
     inner = contiguity_of(function.body, {**context, function.parameter.name: element(array)})
     outer = _outermost(array)
-    return _array(outer and not _gathers(function), inner)
+    return _array(outer and not _gathers(function), _starts(array), inner)
 
 
 def _gathers(function: Lambda) -> bool:
@@ -107,7 +99,7 @@ def _gathers(function: Lambda) -> bool:
     return any(name in place.free for place in places)
 
 
-def _view(name: str, parts: list[Known]) -> Known:
+def _view(name: str, sizes: Sequence[Nat], parts: list[Known]) -> Known:
     match name, parts:
         case "zip" | "pair", [first, second]:
             return first, second
@@ -116,11 +108,12 @@ def _view(name: str, parts: list[Known]) -> Known:
         case "snd", [(_, second)]:
             return second
         case _, [(first, second)]:
-            return _view(name, [first]), _view(name, [second])
+            return _view(name, sizes, [first]), _view(name, sizes, [second])
         case "transpose", [Contiguity((a, b, *rest)) as array]:
             return replace(array, dimensions=(b, a, *rest))
         case "split" | "slide", [Contiguity() as array]:
-            return replace(array, dimensions=(False, *array.dimensions))
+            parts_ = _starting(array, sizes[0] if name == "split" else sizes[-1])
+            return replace(parts_, dimensions=(False, *array.dimensions))
         case "join", [Contiguity((_, inner, *rest)) as array]:
             return replace(array, dimensions=(inner, *rest))
         case "reorder", [Contiguity((_, *rest)) as array]:
@@ -131,18 +124,29 @@ def _view(name: str, parts: list[Known]) -> Known:
             return element(array)
         case "scatterBy", [_, _, Contiguity((_, *rest)) as array]:
             return replace(array, dimensions=(False, *rest))
-        case "take" | "drop" | "id" | "promoted" | "unzip" | "padEmpty", [array]:
+        case "drop", [Contiguity() as array]:
+            return _starting(array, sizes[0])
+        case "padCst", [_, Contiguity() as array]:
+            return _starting(array, sizes[0])
+        case "take" | "id" | "promoted" | "unzip" | "padEmpty", [array]:
             return array
-        case "padCst" | "prefix" | "prefixes", [_, array]:
+        case "prefix" | "prefixes", [_, array]:
             return array
         case "concat", [Contiguity(dimensions) as first, Contiguity(others) as second] if (
             dimensions == others
         ):
-            return replace(first, computed=first.computed or second.computed)
+            computed, starts = first.computed or second.computed, (*first.starts, *second.starts)
+            return replace(first, computed=computed, starts=starts)
         case "concat", [first, second] if first == second:
             return first
         case _:
             return None
+
+
+def _starting(array: Contiguity, distance: Nat) -> Contiguity:
+    """Parts of an array at multiples of a distance along its outermost dimension."""
+    contiguous = array.dimensions[:1] == (True,) and distance != constant(0)
+    return replace(array, starts=(*array.starts, distance)) if contiguous else array
 
 
 def element(array: Known) -> Known:
@@ -169,12 +173,22 @@ def _outermost(array: Known) -> bool | None:
             return None
 
 
-def _array(outer: bool | None, inner: Known) -> Known:
+def _starts(array: Known) -> tuple[Nat, ...]:
+    match array:
+        case (first, second):
+            return (*_starts(first), *_starts(second))
+        case Contiguity(starts=starts):
+            return starts
+        case _:
+            return ()
+
+
+def _array(outer: bool | None, starts: tuple[Nat, ...], inner: Known) -> Known:
     match inner:
         case (first, second):
-            return _array(outer, first), _array(outer, second)
+            return _array(outer, starts, first), _array(outer, starts, second)
         case Contiguity(dimensions) if outer is not None:
-            return replace(inner, dimensions=(outer, *dimensions))
+            return replace(inner, dimensions=(outer, *dimensions), starts=inner.starts or starts)
         case _:
             return None
 

@@ -1,8 +1,10 @@
 """Bulk copies and stores: proves from the index path that a tile is a box of an array in global memory.
 
-A box extends in some of the array's dimensions and has extent 1 in the others; its rows are contiguous in the
-innermost dimension. The copy engine gets the array and the box as a tensor map. It fills elements outside the
-array with zeros, so a box of an array that is zero-padded at the ends of its dimensions qualifies, too.
+A box extends in some of the array's dimensions and has extent 1 in the others. Its rows are contiguous in the
+innermost dimension, and start there at multiples of 16 bytes. The copy engine gets the array and the box as a
+tensor map, where the array may have other dimensions (`lower.seen`). It fills elements outside the array with
+zeros, so a box of an array that is zero-padded at the ends of its dimensions qualifies, too. So does a box of
+any part of an array with undefined elements behind it.
 """
 
 from __future__ import annotations
@@ -10,15 +12,27 @@ from __future__ import annotations
 from dataclasses import replace
 
 from codegen.ir import imperative as i
-from codegen.ir.buffers import SWIZZLES, dimensions, swizzle
+from codegen.ir.buffers import SWIZZLES, swizzle
 from codegen.ir.identifiers import derived
 from codegen.ir.launch import number
 from codegen.ir.scalar_temporaries import or_zero, whole_blocks
 from codegen.ir.tensor_maps import PROMOTED, AnyMap, OpenTensorMap, map_of
 from codegen.lower.paths import Resolver
+from codegen.lower.seen import Limits, seen_by_boxes
 from codegen.lower.views import Path
 from rise.errors import LaunchError, TranslationError
-from rise.nat import Atom, Facts, Nat, NatVariable, at_least, constant, divides, quotient, simplify, variable
+from rise.nat import (
+    Atom,
+    Facts,
+    Nat,
+    NatVariable,
+    at_least,
+    constant,
+    divides,
+    quotient,
+    simplify,
+    variable,
+)
 from rise.source import Origin
 from rise.types import Array, Data, Fragment, Scalar, shape
 
@@ -50,11 +64,12 @@ def _box(r: Resolver, command: i.BulkCopy | i.BulkStore, panels: list[str], fact
         inside = inside.with_range(name, 0, size)
     path = tuple(variable(name) for name in [*panels, *names])
     extents = dict(zip(names, sizes[len(panels) :], strict=True))
-    value = r.read(command.value, path, inside)
-    target = _clipped(r, r.write(command.target, path, inside), set(names), inside, command.origin)
+    with r.beyond_ends() as ends:  # undefined elements may be those behind the end, or the zeros there
+        value = r.read(command.value, path, inside)
+    target = _clipped(r, r.write(command.target, path, inside), names, inside, command.origin, ends)
     copies = []
     for guards, source in _sources(value, set(names), command.origin):
-        copy: i.Command = _copy(r, command, source, target, extents, inside)
+        copy: i.Command = _copy(r, command, source, target, extents, inside, ends)
         for guarded, bound in reversed(guards):
             copy = i.When(guarded, bound, copy, command.origin)
         copies.append(copy)
@@ -91,10 +106,12 @@ def _copy(
     target: i.Access,
     extents: dict[str, Nat],
     inside: Facts,
+    ends: Limits,
 ) -> i.BulkCopy | i.BulkStore:
-    """The copy of a box of one array, from or to it."""
+    """The copy of a box of one array, from or to it. ends: where elements are undefined or not written"""
     names = list(extents)
-    value = _without_zeros(r, source, set(names), inside, command.origin)
+    ends = [*ends, *_limits(source)]
+    value = _without_zeros(r, source, names, inside, command.origin, ends)
     shared, array = (target, value) if isinstance(command, i.BulkCopy) else (value, target)
     if not isinstance(array, i.Access) or array.buffer in r.shared or r.scalars.depends_on(set(names)):
         raise _refused("it is computed, or not in global memory", command.origin)
@@ -102,9 +119,12 @@ def _copy(
         raise _refused("it is copied from or to a buffer that is not in shared memory", command.origin)
     zero: dict[Atom, Nat] = {NatVariable(name): constant(0) for name in names}
     tile = _dense(r, shared, extents, inside, command.origin)
-    indices, sizes = _joined(r, array, set(names), inside)
+    indices, sizes = seen_by_boxes(r, array, names, inside, ends)
     corner = tuple(simplify(n.substitute(zero), inside) for n in indices)
     box = _extents(array.buffer, indices, corner, extents, inside, command.origin)
+    if isinstance(array.type, Scalar) and not divides(CHUNK // array.type.bytes, corner[-1], inside):
+        at = f"element {corner[-1]} of a row of `{array.buffer}`"
+        raise _refused(f"it starts at {at}, which is no multiple of {CHUNK} bytes", command.origin)
     patterns = swizzle(r.shared[shared.buffer]), _promoted(command.value)
     name = _map(r, array.buffer, sizes, box, patterns, array.type, command.origin)
     if isinstance(command, i.BulkCopy):
@@ -115,26 +135,6 @@ def _copy(
     start = simplify(r.linear(array).substitute(zero), inside)
     written = i.Tile(array.buffer, start, constant(0), True, tile.type, array.indices, tuple(extents.items()))
     return i.BulkStore(written, tile, name, corner[::-1], command.origin)
-
-
-def _joined(
-    r: Resolver, access: i.Access, names: set[str], facts: Facts
-) -> tuple[tuple[Nat, ...], tuple[Nat, ...]]:
-    """The indices and the sizes of an array, of which two dimensions are one where a box reaches across.
-
-    Rows of arrays in an array are adjacent, so a tile of joined arrays is a box of the list of all rows.
-    """
-    indices, sizes = list(access.indices), list(dimensions(r.buffers[access.buffer]))
-    zero: dict[Atom, Nat] = {NatVariable(name): constant(0) for name in names}
-    there = 0
-    while there + 2 < len(indices):
-        rest = simplify(indices[there] - indices[there].substitute(zero), facts)
-        if rest == constant(0) or any(rest == variable(name) for name in names):
-            there += 1
-            continue
-        indices[there : there + 2] = [simplify(indices[there] * sizes[there + 1] + indices[there + 1], facts)]
-        sizes[there : there + 2] = [sizes[there] * sizes[there + 1]]
-    return tuple(indices), tuple(sizes)
 
 
 def _dense(r: Resolver, access: i.Access, extents: dict[str, Nat], facts: Facts, origin: Origin) -> i.Tile:
@@ -156,30 +156,43 @@ def _dense(r: Resolver, access: i.Access, extents: dict[str, Nat], facts: Facts,
     return i.Tile(access.buffer, start, constant(0), True, type_, access.indices, tuple(extents.items()))
 
 
-def _clipped(r: Resolver, target: i.Access, names: set[str], facts: Facts, origin: Origin) -> i.Access:
-    """The target of a bulk store without its bounds checks, since the copy engine clips at the bounds."""
-    guards, limits = list(r.scalars.write_guards), list[tuple[Nat, Nat]]()
+def _clipped(
+    r: Resolver, target: i.Access, names: list[str], facts: Facts, origin: Origin, ends: Limits
+) -> i.Access:
+    """The target of a bulk store without its bounds checks, which are ends: the copy engine clips there."""
+    guards, clipped = list(r.scalars.write_guards), list[tuple[Nat, Nat]]()
     r.scalars.write_guards.clear()
+    ends += guards
     if guards:
-        ends = zip(*_joined(r, target, names, facts), strict=True)
-        limits = [(whole_blocks(index, size, facts), size) for index, size in ends]
-    if any(guard not in limits for guard in guards):
+        there = zip(*seen_by_boxes(r, target, names, facts, ends), strict=True)
+        clipped = [(whole_blocks(index, size, facts), size) for index, size in there]
+    if any(guard not in clipped for guard in guards):
         raise _refused(f"some elements inside `{target.buffer}` are not written", origin)
     return target
 
 
 def _without_zeros(
-    r: Resolver, value: i.Expression, names: set[str], facts: Facts, origin: Origin
+    r: Resolver, value: i.Expression, names: list[str], facts: Facts, origin: Origin, ends: Limits
 ) -> i.Expression:
     """The source of a bulk copy without its bounds checks, since the copy engine zero-fills."""
     conditions, source = or_zero(value)
     if not conditions or not isinstance(source, i.Access):
         return value
-    ends = list(zip(*_joined(r, source, names, facts), strict=True))
-    room = [size - end for index, size in ends for end in (index, whole_blocks(index, size, facts))]
+    there = list(zip(*seen_by_boxes(r, source, names, facts, ends), strict=True))
+    room = [size - end for index, size in there for end in (index, whole_blocks(index, size, facts))]
     if not all(_implied(condition, room, facts) for condition in conditions):
         raise _refused(f"zeros are read for some elements inside `{source.buffer}`", origin)
     return source
+
+
+def _limits(value: i.Expression) -> Limits:
+    """Pairs (index, size): a value is zero unless each index is below its size."""
+    found = Limits()
+    for condition in or_zero(value)[0]:
+        match condition:
+            case i.Operator("lt", (i.Natural(index), i.Natural(size))):
+                found.append((index, size))
+    return found
 
 
 def _implied(condition: i.Expression, room: list[Nat], facts: Facts) -> bool:
@@ -321,7 +334,7 @@ def map_over(
     return OpenTensorMap(name, sizes, box[::-1], swizzle, promoted)
 
 
-CHUNK = 16  # bytes, of which a stride is a multiple
+CHUNK = 16  # bytes, of which strides are multiples, and where boxes start in a row
 ALIGNED = 128  # bytes, a multiple of which a box in shared memory starts at
 NUMPY = {
     "f16": "float16",

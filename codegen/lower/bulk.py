@@ -104,11 +104,8 @@ def _parts(
     r: Resolver, command: i.BulkCopy | i.BulkStore, path: Path, facts: Facts
 ) -> tuple[i.Expression, i.Acceptor, list[tuple[Nat, Nat]]]:
     """What a run is read from and written to, and the conditions, index < size, for its elements to exist."""
-    r.ends = ends = list[tuple[Nat, Nat]]()
-    try:
+    with r.beyond_ends() as ends:
         value, target = r.read(command.value, path, facts), r.write(command.target, path, facts)
-    finally:
-        r.ends = None
     ends += r.scalars.write_guards
     r.scalars.write_guards.clear()
     return value, target, ends

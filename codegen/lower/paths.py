@@ -7,7 +7,8 @@ buffer's name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -62,8 +63,8 @@ class Resolver:
     operands: the layouts of the tiles from which fragments of Volta are loaded
     scalars: the scalar temporaries that the accesses need
     results: the arrays, of the result or of other temporaries, that temporaries are stored in at once
-    ends:    for a command that reads only elements that exist, pairs (index, size) of those that exist only
-             where index < size; None for other commands, which read others in their place
+    ends:    for a command that leaves out elements that do not exist, pairs (index, size) of those that exist
+             only where index < size; None for other commands, which read others in their place
     """
 
     buffers: dict[str, Data] = field(default_factory=dict)
@@ -77,6 +78,15 @@ class Resolver:
     ends: list[tuple[Nat, Nat]] | None = None
 
     # --- reading --------------------------------------------------------------------------------------
+
+    @contextmanager
+    def beyond_ends(self) -> Iterator[list[tuple[Nat, Nat]]]:
+        """Reads undefined elements where they would be if they existed; the pairs of `ends`."""
+        self.ends = ends = list[tuple[Nat, Nat]]()
+        try:
+            yield ends
+        finally:
+            self.ends = None
 
     def read(
         self, expr: i.Expression, path: Path, facts: Facts, bound: Bindings = Bindings()

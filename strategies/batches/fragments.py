@@ -198,7 +198,7 @@ def row_copy(term: Expr, threads: int, vector: int = 0, in_memory: bool = True) 
     ]
     known = [row for row in rows if row is not None and row.size.value is not None]
     width = max((row.width for row in known), default=ASYNCHRONOUS)
-    divided = gcd(WIDEST // width, vector, *(row.size.value or 1 for row in known))
+    divided = gcd(WIDEST // width, vector, *(row.factor for row in known))
     wide = len(known) == len(rows) and divided * min(row.width for row in known) >= ASYNCHRONOUS
     asynchronous = wide and in_memory and divided >= vector
     at_once = divided if wide and divided >= vector else vector or max(1, ASYNCHRONOUS // width)

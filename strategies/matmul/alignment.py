@@ -1,6 +1,7 @@
 """Operands with rows that the copying unit does not take: longer copies of them, made by kernels before.
 
-A bulk copy takes rows that start at multiples of 16 bytes. Where the rows of an operand do not, a kernel
+A bulk copy takes rows that start at multiples of 16 bytes, and puts zeros only behind the end of an array.
+Where the rows of an operand start elsewhere, or other numbers are behind the last term of a sum, a kernel
 copies it to rows as long as whole tiles, with zeros behind their ends, and the product reads the copy.
 Along k, zeros add nothing to sums; the rows or columns of the result that zeros along m or n add are dropped.
 A sum of products becomes one product: a copy holds all first operands one behind the other, another one all
@@ -9,14 +10,17 @@ second operands. An operand that is computed element by element is computed wher
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rewrites.elements import NotPointwise, transposed
 from rewrites.memory import NOT_STORED
 from rewrites.pointwise import pointwise
 from rewrites.result import Failure
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, ROUND_UP_COLUMNS, missing
 from rewrites.storing import EACH_STORED, is_global
+from rewrites.typed import array_type
 from rise.expr import Expr, Identifier, Lambda, Primitive, call, children, subterms
-from rise.nat import divides
+from rise.nat import Nat, divides
 from rise.types import Scalar, shape
 from strategies.abstraction import outermost_parts
 from strategies.contiguity import Contiguity, contiguity_of
@@ -44,6 +48,7 @@ from strategies.normal_forms import view_inward
 from strategies.places import arguments, computes
 
 NAME = "aligned_operands"
+ALIGNED = "the copying unit takes the rows of all operands"
 ROWS, COLUMNS = 0, 1  # of the result: along the first operand, and along the second one
 
 
@@ -55,8 +60,8 @@ def aligned_operands(block: tuple[int, int, int]) -> Strategy:
     """
 
     def make(term: Expr) -> Rewrite:
-        if not any(misaligned(part) for part in outermost_parts(term, is_product)):
-            return lambda part: Failure(NAME, part, "the rows of all operands are multiples of 16 bytes")
+        if not any(misaligned(part, block[2]) for part in outermost_parts(term, is_product)):
+            return lambda part: Failure(NAME, part, ALIGNED)
         # sums of products as one: the copies put matrices behind each other
         return seq(
             in_one_sum(block[2], copied=True), at_products(try_(depending(lambda one: _aligned(one, block))))
@@ -65,16 +70,67 @@ def aligned_operands(block: tuple[int, int, int]) -> Strategy:
     return seq(view_inward, outline, separate_prologue, depending(make), normalize(EACH_STORED))
 
 
-def misaligned(product: Expr) -> dict[int, bool]:
-    """Of the operands with such rows, by number, whether these lie along k."""
-    sides = enumerate(map(copied_along_k, Product.of(product).operands))
+def misaligned(product: Expr, depth: int) -> dict[int, bool]:
+    """Of the operands that are copied for tiles of a depth, by number, whether their rows lie along k."""
+    of = Product.of(product)
+    longer = missing(of.length, depth) is not None
+    cut = [longer and _is_cut(matrix) for matrix in of.operands]
+    sides = enumerate(map(copied_along_k, of.operands, cut))
     return {side: along_k for side, along_k in sides if along_k is not None}
 
 
-def copied_along_k(matrix: Expr) -> bool | None:
+def _is_cut(matrix: Expr, k: int = 1) -> bool:
+    """Whether other numbers of an array than zeros may be behind a matrix in its k-th dimension."""
+    match call(matrix):
+        case "take", _, [xs]:
+            return k == 0 or _is_cut(xs, k)
+        case "transpose", _, [xs]:
+            return _is_cut(xs, (1, 0)[k] if k < 2 else k)
+        case "join", _, [xs]:
+            return _is_cut(xs, k + 1) or (k == 0 and _is_cut(xs, 0))
+        case "split", _, [xs]:
+            return k != 1 and _is_cut(xs, max(0, k - 1))
+        case "idx", _, [_, xs]:
+            of_parts = (parts := call(xs)) is not None and parts[0] == "split"
+            return (of_parts and k == 0) or _is_cut(xs, k + 1)
+        case "map", _, [Lambda(_, body), xs]:
+            return _is_cut(xs, k) or (k > 0 and _is_cut(body, k - 1))
+        case "drop" | "padCst" | "padEmpty", _, [*_, xs]:
+            return _is_cut(xs, k)
+        case _:
+            return False
+
+
+def _leaves_a_rest(matrix: Expr) -> bool:
+    """Whether rows are parts of a list that is no whole number of rows: the copying unit sees no matrix."""
+    parts = [applied for part in subterms(matrix) if (applied := call(part)) is not None]
+    return any(
+        not divides(length, distance)
+        for name, head, arguments_ in parts
+        if name == "split" and arguments_ and isinstance(length := head.arguments[0], Nat)
+        for distance in _distances(arguments_[-1])
+    )
+
+
+def _distances(xs: Expr) -> Iterator[Nat]:
+    """How long the list is of which these elements are a part, and how far from its start they begin."""
+    match call(xs):
+        case "drop" | "padCst", head, [*_, ys] if isinstance(start := head.arguments[0], Nat):
+            yield start
+            yield from _distances(ys)
+        case "take" | "padEmpty", _, [ys]:
+            yield from _distances(ys)
+        case _:
+            yield array_type(xs).size
+
+
+def copied_along_k(matrix: Expr, is_cut: bool = False) -> bool | None:
     """Of an operand with such rows, whether these lie along k; None where the copying unit takes its rows."""
     row = _row(_unpadded(matrix))
-    if row is None or (divides(WIDEST, row.bytes) and not _of_misaligned(matrix)):
+    if row is None:
+        return None
+    taken = row.misaligned(WIDEST) is None and not _of_misaligned(matrix) and not _leaves_a_rest(matrix)
+    if taken and not is_cut:
         return None
     return row.contiguity.dimensions[-1]
 
@@ -94,7 +150,8 @@ def _row(matrix: Expr) -> Row | None:
     if len(orders) != 1 or not isinstance(element, Scalar):
         return None
     (order,) = orders
-    return Row(sizes[order.index(True)], element, Contiguity(order, computed=True))
+    size = sizes[order.index(True)]
+    return Row(size, element, Contiguity(order, (size,), computed=True))
 
 
 def _of_misaligned(matrix: Expr) -> bool:
@@ -103,7 +160,7 @@ def _of_misaligned(matrix: Expr) -> bool:
     if not any(isinstance(part, Primitive) and part.name == "concat" for part in parts):
         return False
     rows = [row_of(part) for part in parts if isinstance(part, Identifier) and rank(part) == MATRIX]
-    return any(row is not None and not divides(WIDEST, row.bytes) for row in rows)
+    return any(row is not None and row.misaligned(WIDEST) is not None for row in rows)
 
 
 def _unpadded(matrix: Expr) -> Expr:
@@ -120,9 +177,9 @@ def _unpadded(matrix: Expr) -> Expr:
 
 
 def _aligned(product: Expr, block: tuple[int, int, int]) -> Rewrite:
-    sides = misaligned(product)
+    sides = misaligned(product, block[2])
     if not sides:
-        return lambda term: Failure(NAME, term, "the rows of both operands are multiples of 16 bytes")
+        return lambda term: Failure(NAME, term, ALIGNED)
     rows, columns = (missing(size, tile) for size, tile in zip(shape(product.type)[0], block, strict=False))
     longer = []
     if sides.get(ROWS) is False and rows is not None:

@@ -254,10 +254,11 @@ def whole_tiles(s: Subject) -> Iterator[Refusal]:
             )
     for matrix, side in s.sides:
         row = row_of(matrix)
-        if row is not None and not divides(WMMA_ROWS, row.bytes):
+        between = row.misaligned(WMMA_ROWS) if row is not None else None
+        if row is not None and between is not None:
             yield Refusal(
-                f"stages is 0: rows of the {ORDINAL[side]} operand have {row.bytes} bytes, and these"
-                f" fragments are loaded from rows of multiples of {WMMA_ROWS} bytes",
+                f"stages is 0: the {ORDINAL[side]} operand has {row.said(between)}, and these fragments are"
+                f" loaded from rows of multiples of {WMMA_ROWS} bytes",
                 "use `stages=1` or more, or `fragment=16,8,16`",
                 matrix,
             )

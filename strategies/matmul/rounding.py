@@ -7,10 +7,10 @@ to operands are zeros behind the ends of their dimensions, as copying units put 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 
 from rewrites import movement as m
 from rewrites import padding as pad
-from rewrites.elements import transposed
 from rewrites.result import Failure
 from rewrites.rounding import (
     EMPTY_AS_ZEROS,
@@ -24,10 +24,10 @@ from rewrites.rounding import (
     missing,
 )
 from rewrites.rule import Rule
-from rise.expr import Expr, Lambda, call
+from rise.expr import Expr
 from rise.nat import Nat, divides
 from rise.types import Array, Scalar, shape
-from strategies.abstraction import outermost_parts
+from strategies.abstraction import outermost_parts, with_parts_abstracted
 from strategies.contiguity import Contiguity, contiguity_of
 from strategies.core import (
     Rewrite,
@@ -62,9 +62,10 @@ longer_inward = normalize(
 
 # of products of any operator
 ANY_REDUCTION = (ROUND_UP_SUMS, ROUND_UP_PAIRS)
-# what is past the last row or column: zeros, as copying units put them there, or whatever is there
+# what is past the last row or column: zeros; whatever is there; or this of operands, and zeros elsewhere
 ZEROS: Strategy = normalize(EMPTY_AS_ZEROS)
 ANYTHING: Strategy = id_
+ZEROS_BESIDE: Strategy = with_parts_abstracted(is_product, lambda _: ZEROS)
 
 
 @prints_as_call
@@ -149,26 +150,31 @@ def refused(products: list[Expr], copies: TileCopy) -> tuple[str, str] | None:
         least = WIDEST if copies.bulk else copies.of(Array(row.size, row.element))["v"] * row.width
         asynchronous = not copies.bulk and copies.primitive(row.contiguity) == "copyAsync"
         alone = asynchronous and least < ASYNCHRONOUS
-        if divides(least, row.bytes) and not alone:
+        between = row.misaligned(least)
+        if between is None and not alone:
             continue
         who = "the copying unit takes" if copies.bulk else "a thread copies at once"
         what = f"{who} {least} bytes" if not alone else f"asynchronous copies of {least} bytes there are not"
-        reason = f"an operand has rows of {row.size} elements, {row.bytes} bytes, and {what}"
+        reason = f"an operand has {row.said(between or row.size)}, and {what}"
         return reason, slower_path(rows, copies)
     return None
 
 
 def slower_path(rows: list[Row], copies: TileCopy) -> str:
     """Parameters with which threads copy vectors that divide all rows."""
-    width = next(v for v in (8, 4, 2, 1) if all(divides(v, r.size) and v * r.width <= WIDEST for r in rows))
+    width = next(v for v in (8, 4, 2, 1) if all(_is_vector(v * r.width, r) for r in rows))
     instructions = "fragment=16,8,16 " if copies.bulk else ""
     narrow = " cp_async=false" if any(width * r.width < ASYNCHRONOUS for r in rows) else ""
     return f"use `{instructions}vector={width}{narrow}`, which is slower, or rows made longer by zeros"
 
 
+def _is_vector(bytes_: int, row: Row) -> bool:
+    return bytes_ <= WIDEST and row.misaligned(bytes_) is None
+
+
 @dataclass(frozen=True)
 class Row:
-    """The contiguous dimension of an operand, with the number of elements from one row to the next."""
+    """The rows of an operand along its contiguous dimension: how many elements they have."""
 
     size: Nat
     element: Scalar
@@ -179,26 +185,27 @@ class Row:
         return self.element.bytes
 
     @property
-    def bytes(self) -> Nat:
-        return self.size * self.width
+    def starts(self) -> tuple[Nat, ...]:
+        """Rows start at sums of multiples of these numbers of elements."""
+        return self.contiguity.starts
 
+    def misaligned(self, bytes_: int) -> Nat | None:
+        """A distance at which rows start, in elements, that is no multiple of so many bytes."""
+        return next((start for start in self.starts if not divides(bytes_, start * self.width)), None)
 
-def whole(matrix: Expr) -> Expr:
-    """The matrix of which only the first rows, or columns, are taken: its rows are as far apart."""
-    match call(matrix):
-        case "transpose", _, [rows]:
-            return transposed(whole(rows))
-        case "take", _, [rows]:
-            return whole(rows)
-        case "map", _, [Lambda(row, body), rows] if (inner := call(body)) is not None:
-            return whole(rows) if inner[0] == "take" and inner[2] == [row] else matrix
-        case _:
-            return matrix
+    def said(self, distance: Nat) -> str:
+        """How far apart rows are, or where they start."""
+        how = "rows of" if distance in self.starts[:1] else "rows that start at multiples of"
+        return f"{how} {distance} elements, {distance * self.width} bytes"
+
+    @property
+    def factor(self) -> int:
+        """The largest number of elements that rows are known to start at multiples of."""
+        return gcd(*(start.factor for start in self.starts))
 
 
 def row_of(matrix: Expr) -> Row | None:
     """The rows of an operand, or its columns where these are contiguous; None where that is not known."""
-    matrix = whole(matrix)
     sizes, element = shape(matrix.type)
     known = contiguity_of(matrix, {})
     if not isinstance(known, Contiguity) or not isinstance(element, Scalar) or sum(known.dimensions) != 1:

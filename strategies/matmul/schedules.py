@@ -77,7 +77,7 @@ from strategies.matmul.products import (
     separate_prologue,
 )
 from strategies.matmul.requirements import PROGRAMS, TILES, fulfils
-from strategies.matmul.rounding import rounded_up
+from strategies.matmul.rounding import ZEROS, ZEROS_BESIDE, rounded_up
 from strategies.matmul.schedule import HOPPER, WMMA, Schedule
 from strategies.matmul.split_k import over_cluster
 from strategies.matmul.staging import copies_of, loaded_ahead, promoted, specialise, stage, tiles_copied
@@ -206,7 +206,8 @@ def in_whole_tiles(s: Schedule, operands: Rewrite, tiles: Callable[[Stored], Rew
     """
     named = check(contains(is_product), "products", NO_PRODUCT)
     copies = tiles_copied(s)
-    whole = depending(lambda term: rounded_up(s.whole_of(rows(term)), copies, tiles(Stored.of(term))))
+    behind = ZEROS_BESIDE if copies is not None and copies.bulk else ZEROS
+    whole = depending(lambda term: rounded_up(s.whole_of(rows(term)), copies, tiles(Stored.of(term)), behind))
     schedule = seq(products, fulfils(s, PROGRAMS), operands, named, fulfils(s, TILES), whole)
     oriented = operands_swapped(schedule) if s.swap_operands else schedule
     return of_matrices(oriented, max(s.cluster, s.split_cluster), s.raster_matrices)

@@ -134,7 +134,7 @@ def _at_once(row: Row, extents: tuple[int, int]) -> int:
     along, across = extents
     if is_turned(row):
         return WIDEST
-    return gcd(WIDEST // row.width, row.size.factor, along if _is_along(row) else across)
+    return gcd(WIDEST // row.width, row.factor, along if _is_along(row) else across)
 
 
 def most_at_once(kernel: Expr) -> int:

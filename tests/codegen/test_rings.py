@@ -63,10 +63,15 @@ def test_a_pipeline_with_roles_has_two_slots() -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "offset", "said"),
-    [(40, 8, "is not aligned: it starts at element"), (36, 16, "rows are 36 elements apart"), (40, 16, "")],
+    ("columns", "offset", "code", "said"),
+    [
+        (40, 8, "R0737", "is not aligned: it starts at element"),
+        (36, 16, "R0606", "the first operand has rows of 36 elements, 72 bytes"),
+        (40, 4, "R0606", "rows that start at multiples of 4 elements, 8 bytes"),
+        (40, 16, "", ""),
+    ],
 )
-def test_tiles_of_wmma_are_aligned(columns: int, offset: int, said: str) -> None:
+def test_tiles_of_wmma_are_aligned(columns: int, offset: int, code: str, said: str) -> None:
     """Of a matrix of so many columns, those from `offset` on, as a fragment, and into the result."""
     text = (
         f"fun((A: 16.{columns}.f16, B: 16.16.f16) => A |> map(drop({offset})) |> map(take(16)) |>"
@@ -77,6 +82,6 @@ def test_tiles_of_wmma_are_aligned(columns: int, offset: int, said: str) -> None
     result = tensor_core(**sizes, stages=0, epilogue="direct")(data_flow(check_expression(text)))  # type: ignore[arg-type]
     if said:
         assert isinstance(result, Failure)
-        assert result.code == "R0737" and said in result.reason
+        assert result.code == code and said in result.reason
     else:
         assert isinstance(result, Success)
