@@ -6,11 +6,12 @@ A condition has a name that reads as a statement about the match, and a reason w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from rewrites.match import Match, describe
-from rise.expr import Expr, Identifier, Lambda, Literal, Primitive, call, children, subterms
+from rise.expr import Expr, Identifier, Lambda, Literal, Primitive, call, children
+from rise.nat import Nat
 from rise.normal import is_view
 from rise.types import Array, Function, Index, Pair, Scalar, Type, shape
 
@@ -149,6 +150,21 @@ def is_partial(term: Expr) -> bool:
     return term.name in PARTIAL or (integers and term.name in PARTIAL_ON_INTEGERS)
 
 
+def partial_parts(term: Expr) -> Iterator[Expr]:
+    """The operations in a term that are not defined for every value; a number in range is an index."""
+    match call(term):
+        case "natAsIndex", head, [Literal(int(number))] if _is_below(number, head.arguments[0]):
+            return
+    if is_partial(term):
+        yield term
+    for child in children(term):
+        yield from partial_parts(child)
+
+
+def _is_below(number: int, size: object) -> bool:
+    return isinstance(size, Nat) and size.value is not None and 0 <= number < size.value
+
+
 def holds_indices(type_: Type) -> bool:
     """Whether there are indices in data of a type."""
     match type_:
@@ -169,7 +185,7 @@ def total(name: str) -> SideCondition:
         function = match.terms[name]
         if isinstance(function.type, Function) and holds_indices(function.type.parameter):
             return "an undefined index may be out of range"
-        partial = next((part for part in subterms(function) if is_partial(part)), None)
+        partial = next(partial_parts(function), None)
         return f"{describe(partial)} is not defined for every value" if partial else None
 
     return SideCondition(

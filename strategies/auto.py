@@ -69,6 +69,7 @@ from strategies.nests import (
     of_short_rows,
     rows_as_list,
 )
+from strategies.normal_forms import view_inlined
 from strategies.operands import each_operand, in_function, nth_operand, operand
 from strategies.places import as_one_array, below_shape, in_inputs, mapped
 from strategies.result_views import (
@@ -246,7 +247,7 @@ class _Kernels:
         parts = choice(again, self._rows_as_list, self._rows_reduced, *cuts, self._one)
         whole = choice(self._one_pass, self._rows_of_arrays)
         after = seq(inlined, views_outward) if is_array_of_sums(term) else id_
-        simpler = normalize(choice(DROP_UNUSED, ARRAYS_BY_ELEMENTS, invariant_first(term)))
+        simpler = normalize(choice(DROP_UNUSED, view_inlined, ARRAYS_BY_ELEMENTS, invariant_first(term)))
         return seq(simpler, try_(after), choice(whole, seq(inlined, parts)))(term)
 
     def _one_pass(self, term: Expr) -> Result:

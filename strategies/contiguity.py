@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from rewrites.result import Failure, Result, Success
 from rewrites.typed import array_type
 from rise.expr import Apply, Expr, Identifier, Lambda, call, children, subterms
 from rise.nat import Nat, NatVariable, constant, remainder, variable
-from rise.types import Array, NatFunction, Pair, Type
+from rise.normal import is_view
+from rise.types import Array, NatFunction, Pair, Type, shape
 from strategies.core import FunctionStrategy, Rewrite, Strategy, at_child, prints_as_call
 
 PAIR = 2
@@ -35,6 +37,7 @@ class Contiguity:
 # what is known of a value: of a pair, of both parts; None where nothing is
 Known = Contiguity | tuple["Known", "Known"] | None
 Context = Mapping[str, Known]
+NOTHING: Context = MappingProxyType({})
 
 
 def stored(type_: Type, outer: tuple[Nat, ...] = ()) -> Known:
@@ -191,6 +194,27 @@ def _array(outer: bool | None, starts: tuple[Nat, ...], inner: Known) -> Known:
             return replace(inner, dimensions=(outer, *dimensions), starts=inner.starts or starts)
         case _:
             return None
+
+
+def starts_of_rows(term: Expr, sizes: Collection[int], context: Context = NOTHING) -> Iterator[Nat]:
+    """Where rows start of matrices that a term reads, as far as rows have one of these sizes."""
+    if isinstance(term.type, Array) and isinstance(term.type.element, Array) and is_view(term):
+        yield from _starts_along(contiguity_of(term, context), shape(term.type)[0], sizes)
+    else:
+        for child in children(term):
+            yield from starts_of_rows(child, sizes, _below(term, child, context))
+
+
+def _starts_along(known: Known, extents: Sequence[Nat], sizes: Collection[int]) -> Iterator[Nat]:
+    match known:
+        case Contiguity(dimensions) if len(dimensions) == len(extents):
+            along = [extent.value for extent, is_row in zip(extents, dimensions, strict=True) if is_row]
+            yield from known.starts if not sizes or not set(along).isdisjoint(sizes) else ()
+        case (first, second):
+            yield from _starts_along(first, extents, ())
+            yield from _starts_along(second, extents, ())
+        case _:
+            return
 
 
 # --- strategies that ask --------------------------------------------------------------------------------

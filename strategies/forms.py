@@ -11,9 +11,10 @@ from rewrites.result import Failure, Result
 from rewrites.storing import is_global
 from rewrites.zips import JOIN_INSIDE_ZIP
 from rise.expr import Expr, call
-from rise.normal import is_view, occurrences
+from rise.normal import occurrences
 from strategies.core import FunctionStrategy, choice, normalize, seq, top_down
 from strategies.nests import elements_as_rows, elements_of_all_as_rows, rows_as_list
+from strategies.normal_forms import view_inlined
 from strategies.result_views import at_computed
 
 
@@ -27,18 +28,6 @@ def _used_once(term: Expr) -> Result:
 
 
 used_once = FunctionStrategy("used_once", _used_once)
-
-
-def _view_inlined(term: Expr) -> Result:
-    """A name for what only rearranges an array: the same array is then seen wherever it is used."""
-    match call(term):
-        case "let", _, [value, _] if is_view(value):
-            return LET_INLINE(term)
-        case _:
-            return Failure("view_inlined", term, "no view has a name")
-
-
-view_inlined = FunctionStrategy("view_inlined", _view_inlined)
 
 
 # names for operands that are computed point by point, for what is used once, and for views, in place

@@ -31,6 +31,16 @@ def _used_once(function: Lambda) -> bool:
     return count == 0 or (count == 1 and not under_a_function)
 
 
+def _names_a_view(term: Expr) -> bool:
+    match call(term):
+        case "let", _, [value, _]:
+            return is_view(value)
+        case _:
+            return False
+
+
+# a name for what only rearranges an array: the same array is then seen wherever it is used
+view_inlined: Strategy = seq(check(_names_a_view, "view_inlined", "no view has a name"), maps.LET_INLINE)
 # β-η normal form: no function is applied in place, none only applies another
 benf: Strategy = normalize(choice(maps.ETA, maps.BETA))
 # β where it does not duplicate work

@@ -51,6 +51,7 @@ from strategies.matmul.parts import NO_ROWS, dimensions, in_parts, rearranges
 from strategies.matmul.rounding import longer_inward
 from strategies.matmul.staging import ASYNCHRONOUS, TileCopy, copied, specialise, stage
 from strategies.nests import in_one_map
+from strategies.normal_forms import view_inlined
 from strategies.places import arguments, computes, in_inputs, mapped
 from strategies.result_views import at_computed
 from strategies.rounded import powers_of_two, tanh_of_scores
@@ -113,12 +114,21 @@ def resident(copies: TileCopy, ahead: Strategy = id_) -> Strategy:
     return depending(make)
 
 
+# what is behind the last row: zeros, or in matrices whatever the copying unit finds there
+_zeros: Strategy = normalize(EMPTY_AS_ZEROS)
+_zeros_beside: Strategy = normalize(
+    seq(check(lambda term: dimensions(term) < 2, "zeros_beside", "it is a matrix"), EMPTY_AS_ZEROS)
+)
+
+
 @prints_as_call
-def whole_rows(rows: int, s: Rewrite) -> Strategy:
-    """s for a map over rows whose number is a multiple of `rows`; behind the last rows are zeros.
+def whole_rows(rows: int, s: Rewrite, behind: Rewrite) -> Strategy:
+    """s for a map over rows whose number is a multiple of `rows`.
 
     before: xs |> map(f)
     after:  (s (xs with zeros behind its end |> map(f))) |> take(n)
+
+    behind: what is behind the last row: zeros, or anything
     """
 
     def make(term: Expr) -> Strategy:
@@ -127,7 +137,7 @@ def whole_rows(rows: int, s: Rewrite) -> Strategy:
         more = missing(term.type.size, rows)
         if more is None:
             return seq(s)
-        return seq(ROUND_UP.with_sizes(p=more), argument(seq(longer_inward, normalize(EMPTY_AS_ZEROS), s)))
+        return seq(ROUND_UP.with_sizes(p=more), argument(seq(longer_inward, behind, s)))
 
     return depending(make)
 
@@ -366,6 +376,7 @@ def one_pass(
         swizzled=True, bulk=in_bulk,
     )  # fmt: skip
     specialised = in_bulk and warp_specialised
+    behind = _zeros_beside if in_bulk else _zeros
     early = top_down(s.COPY_AHEAD.with_sizes(s=ahead, p=1, c=count)) if ahead and specialised else id_
     whole_tile = seq(
         everywhere(FACTOR_OF_MASK),
@@ -391,7 +402,8 @@ def one_pass(
 
     def of_matrix(order: Strategy) -> Strategy:
         tiles = argument(seq(try_(NUMBERS_OF_TILES), mapped(of_tile), order))
-        return whole_fragments(fragment, whole_rows(of_all, seq(a.SPLIT_JOIN.with_sizes(n=of_all), tiles)))
+        of_rows = seq(a.SPLIT_JOIN.with_sizes(n=of_all), tiles)
+        return whole_fragments(fragment, whole_rows(of_all, of_rows, behind))
 
     in_turn = top_down(low.IN_TURN if skewed else choice(*low.STEP_IN_TURN)) if turns else id_
     overlapped = seq(top_down(choice(*low.SKEW)) if skewed else id_, in_turn)
@@ -419,4 +431,4 @@ def one_pass(
 
     kernel = seq(depending(over_matrices), staged)
     all_rows = seq(one_map, kernel if parts == 1 else in_parts(parts, columns, kernel))
-    return complete(in_inputs(at_computed(all_rows)))
+    return complete(in_inputs(seq(normalize(view_inlined), at_computed(all_rows))))

@@ -6,7 +6,7 @@ from rewrites.algorithmic import GENERATE_AS_MAP, MAP_IDENTITY, is_reduction
 from rewrites.elements import NotPointwise
 from rewrites.folds import FACTORS, of_rows
 from rewrites.lowering import MAP_GLOBAL
-from rewrites.maps import LET_INLINE, MAP_LAST_FISSION
+from rewrites.maps import MAP_LAST_FISSION
 from rewrites.masks import FACTOR_OF_MASK
 from rewrites.memory import IN_GLOBAL
 from rewrites.movement import DROP_UNUSED
@@ -31,6 +31,7 @@ from strategies.core import (
     try_,
 )
 from strategies.default import LOOP, folds, written
+from strategies.normal_forms import view_inlined
 from strategies.operands import each_operand, in_function, nth_operand, operand
 from strategies.places import computes, mapped
 
@@ -138,14 +139,9 @@ def parts_stored(parts: int, multiple: int) -> Strategy:
     return depending(make)
 
 
-def _names_a_view(term: Expr) -> bool:
-    found = call(term)
-    return found is not None and found[0] == "let" and is_view(found[2][0])
-
-
 _tidied = normalize(
     choice(
-        seq(check(_names_a_view, "names_a_view", "no name for a view"), LET_INLINE),
+        view_inlined,
         UNZIP_MAP,
         DROP_UNUSED,
         MAP_IDENTITY,

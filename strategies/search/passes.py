@@ -18,6 +18,7 @@ from rise.instructions import Family
 from rise.nat import Nat
 from rise.progress import stepwise
 from rise.types import Array, Index
+from strategies.contiguity import starts_of_rows
 from strategies.matmul.instructions import DEPTH, WARPGROUPS, WARPS, WIDEST
 from strategies.matmul.kernels import has_product
 from strategies.matmul.one_pass import OPERAND_BYTES, counted, one_map
@@ -86,6 +87,8 @@ class Pass:
     mask:     which parts, where that is known
     summed:   whether maxima are of sums of products and other numbers
     by_parts: whether a product's kernel can reduce the rows in parts
+    apart:    rows of operands are known to start at multiples of so many elements
+    cut:      whether other numbers than zeros may be behind the last of what is reduced
     """
 
     batch: int
@@ -97,6 +100,8 @@ class Pass:
     mask: Mask | None = None
     summed: bool = False
     by_parts: bool = False
+    apart: int = IN_BULK
+    cut: bool = False
 
     @classmethod
     def of(cls, program: Expr) -> Pass | None:
@@ -104,14 +109,32 @@ class Pass:
         whole = body_of(program)
         whole = computed_in(whole) or whole
         together = one_map(whole)
-        counts, body = counted(together.term if isinstance(together, Success) else whole)
+        matrices = together.term if isinstance(together, Success) else whole
+        counts, body = counted(matrices)
         if not isinstance(body.type, Array) or dimensions(body) != 2 or 0 in counts:
             return None
         try:
             found = _sizes(factored(of_rows(body)), prod(counts))
         except NotPointwise:
             return None
-        return found and replace(found, by_parts=found.columns == 0 and _is_beside(whole if counts else body))
+        by_parts = found is not None and found.columns == 0 and _is_beside(whole if counts else body)
+        if found is None:
+            return None
+        cut = found.is_cut(matrices, body)
+        return replace(found, by_parts=by_parts, apart=found.apart_in(matrices), cut=cut)
+
+    def apart_in(self, program: Expr) -> int:
+        """Of how many elements where rows of operands start is known to be a multiple."""
+        starts = starts_of_rows(program, {self.depth, self.columns})
+        return gcd(self.depth, self.columns, *(start.factor for start in starts))
+
+    def is_cut(self, program: Expr, matrix: Expr) -> bool:
+        """Whether what is reduced is taken from a longer array: a part as long, but the rows of a matrix."""
+        found = call(matrix)
+        rows = set(map(id, subterms(found[2][-1]))) if found is not None and found[0] == "map" else set()
+        parts = [call(part) for part in subterms(program) if id(part) not in rows]
+        taken = (head.arguments[0] for name, head, _ in filter(None, parts) if name == "take")
+        return any(_known(size) == self.length for size in taken)
 
     def is_faster_by_parts(self, gpu: Gpu) -> bool:
         """Whether rows that are only reduced are reduced faster by the parts that a product's kernel has."""
@@ -123,9 +146,9 @@ class Pass:
 
         By warpgroups where the GPU has them and they take operands of this size, else by warps.
         """
-        in_bulk = self.depth % IN_BULK == 0 and self.columns % IN_BULK == 0
-        if Family.WGMMA in gpu.sustained and in_bulk:
-            return self._by_warpgroups(gpu)
+        by_warpgroups = Family.WGMMA in gpu.sustained and self.apart % IN_BULK == 0
+        if by_warpgroups and (found := self._by_warpgroups(gpu)):
+            return found
         return self.by_warps(gpu) if Family.MMA in gpu.sustained else []
 
     @property
@@ -135,7 +158,7 @@ class Pass:
 
     def by_warps(self, gpu: Gpu) -> list[dict[str, Any]]:
         """Parameters with which warps compute, those first that are expected to be faster."""
-        vector = gcd(IN_BULK, self.depth, self.columns)
+        vector = gcd(IN_BULK, self.apart)
         found: list[dict[str, Any]] = [
             {"rows": rows, "columns": columns, "fragment": fragment, "vector": vector}
             for rows, columns, fragment in product(WARP_ROWS, WARP_COLUMNS, FRAGMENTS)
@@ -188,7 +211,9 @@ class Pass:
         most = min(gpu.multiprocessors, self.length // (LEAST_BLOCKS * point["columns"]))
         if tiles >= gpu.multiprocessors or most < 2:
             return {}
-        parts = min(range(1, most + 1), key=lambda parts: cost(point | {"parts": parts}, gpu))
+        by_warps = "fragment" in point
+        numbers = (n for n in range(1, most + 1) if by_warps or self._takes(point | {"parts": n}))
+        parts = min(numbers, key=lambda parts: cost(point | {"parts": parts}, gpu), default=1)
         return {"parts": parts} if parts > 1 else {}
 
     def _by_warpgroups(self, gpu: Gpu) -> list[dict[str, Any]]:
@@ -208,9 +233,14 @@ class Pass:
             for point in found
             if not point["bulk_stores"] and (parts := self._parts(point, gpu, self._cost))
         ]
+        found = list(filter(self._takes, found))
         found.sort(key=lambda point: (self._cost(point, gpu), point["stages"], -point.get("ahead", 0)))
         # results that are transposed cannot be stored in bulk; with a mask, tiles may not be boxes in pairs
         return _of_each_kind(found, "bulk_stores", "parts", "blocks")
+
+    def _takes(self, point: dict[str, Any]) -> bool:
+        """Whether the copying unit takes the blocks: it puts zeros only behind the end of an array."""
+        return not self.cut or self.length % (int(point["columns"]) * int(point.get("parts", 1))) == 0
 
     def _persists(self, point: dict[str, Any], ahead: int, skewed: bool, turns: bool, gpu: Gpu) -> bool:
         """Whether there are several tiles for each block, and the operands fit.

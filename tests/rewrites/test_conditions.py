@@ -205,6 +205,14 @@ LIKEWISE = {
 }
 
 
+def test_a_number_in_range_is_an_index_for_every_value() -> None:
+    text = "fun((xs: 3.i32, ys: 8.f32) => xs |> map(fun(x => idx(natAsIndex(8)($))(ys))))"
+    made = the("roundUp *f", p=2)
+    assert isinstance(made(body(program(text.replace("$", "7")))), Success)
+    for number in ("8", "0 - 1", "x"):
+        assert "`natAsIndex` is not defined" in refused(made, text.replace("$", number))
+
+
 def test_every_condition_refuses_something() -> None:
     declared = {
         described(c)[0] for made in rules().values() if isinstance(made, Rule) for c in made.conditions
