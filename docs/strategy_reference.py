@@ -215,6 +215,10 @@ EXAMPLES = {
     "cnf": ("cnf", PIPE),
     "expand": ("top_down(expand)", "fun((f: i32 -> i32, xs: 8.i32) => xs |> map(f))"),
     "accumulate": ("try_(top_down(accumulate))", NEST),
+    "view_inlined": (
+        "top_down(view_inlined)",
+        "fun(xs: 8.i32 => let rows = xs |> split(4) in rows |> map(fun(r => r |> map(fun(x => x + 1)))))",
+    ),
     "view_inward": ("view_inward", "fun(xs: 8.i32 => xs |> map(fun(x => x + 1)) |> split(4))"),
     "form_outward": (
         "form_outward",
@@ -448,7 +452,7 @@ SECTIONS = {
         " nth_operand each_operand below_shape"
     ),
     "Normal forms": (
-        "benf gentle_beta expand dfnf rnf cnf view_inward fuse_once fuse_components accumulate form_outward"
+        "benf gentle_beta expand dfnf rnf cnf view_inlined view_inward fuse_once fuse_components accumulate form_outward"
     ),
     "Loops": (
         "nearest within at_loop at_innermost at_innermost_fold at_every_loop fused inward cancelled in_elements"

@@ -117,6 +117,15 @@ def grouped(Q: Array, K: Array, V: Array) -> Array:
     return heads(Q.reshape(b, h, g * m, d), K, V)
 
 
+def packed(QKV: Array) -> Array:
+    """Queries, keys and values by batch, token and head."""
+    return by_token(heads)(*np.moveaxis(QKV, 2, 0))
+
+
+def cached(Q: Array, K: Array, V: Array, *, n: int) -> Array:
+    return heads(Q, K[:, :, :n], V[:, :, :n])
+
+
 ONE = sizes(m=(1, 5), n=(1, 7), d=(1, 3), e=(1, 2))
 MANY = sizes(b=(1, 2), h=(1, 3), m=(1, 5), n=(1, 7), d=(1, 3), e=(1, 2))
 GROUPS = sizes(b=(1, 2), h=(1, 3), g=(1, 2), m=(1, 5), n=(1, 7), d=(1, 3), e=(1, 2))
@@ -140,5 +149,7 @@ ATTENTION: References = {
     "causalHeadsWithLogSumExp": rounded(causal_heads_with_log_sum_exp, MANY),
     "headsByToken": rounded(by_token(heads), MANY),
     "causalHeadsByToken": rounded(by_token(causal_heads), MANY),
+    "packedByToken": rounded(packed, sizes(b=(1, 2), h=(1, 3), n=(1, 7), d=(1, 3))),
+    "cached": rounded(cached, sizes(b=(1, 2), h=(1, 3), m=(1, 5), n=(1, 7), c=(1, 4), d=(1, 3))),
     "grouped": rounded(grouped, GROUPS),
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,10 +23,16 @@ from rise.expr import Expr
 from rise.interpret import call, random_inputs
 from strategies.auto import auto
 from strategies.matmul import tensor_core as strategy
-from tests.codegen.test_any_size import DOT, GROUPS
 from tests.support.nightly import NIGHTLY
 from tests.support.programs import program, succeeded
 
+DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
+GROUPS: dict[str, Any] = {
+    "block": (64, 64, 64),
+    "warp": (64, 64),
+    "fragment": (64, 64, 16),
+    "epilogue": "direct",
+}
 DRAWN = 40 if NIGHTLY else 8
 
 
