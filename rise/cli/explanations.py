@@ -208,8 +208,8 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0730": "Swizzled memory permutes 16-byte chunks within rows of 32, 64 or 128 bytes. The rows of an "
     "array must be multiples of that, and WMMA cannot read it, because it needs a leading dimension.",
     "R0731": "A bulk copy moves a box: a part of an array in global memory whose rows are contiguous in the "
-    "array, in a pipeline with at least 2 stages. Threads must copy a tile that is computed or has another "
-    "layout.",
+    "array and start at multiples of 16 bytes, in a pipeline with at least 2 stages. Zeros may only be "
+    "behind the end of the array. Threads must copy a tile that is computed or has another layout.",
     "R0732": "A wgmma multiplies tiles in shared memory whose rows are contiguous along k, 128 bytes long, "
     "and swizzled. Transpose the operand in memory, or use fragments of `mma.sync`.",
     "R0733": "Blocks of a cluster run concurrently and can access each other's shared memory. All blocks of "
