@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -56,13 +57,8 @@ def products(torch: Any, n: int) -> list[Case]:
     def case(name: str, array: tuple[int, ...], part: str, view: Callable[[Any], Any], k: int = n) -> Case:
         sizes = ".".join(map(str, array))
         text = f"def f(A: {sizes}.f16, B: {n}.{k}.f16): {n}.{n}.f16 = product({n}, {n}, {k})({part}, B)"
-        return Case(
-            name,
-            PRODUCT + text,
-            [matrix(*array), matrix(n, k)],
-            lambda a, b: view(a) @ b.T,
-            bool(part != "A"),
-        )
+        given = [matrix(*array), matrix(n, k)]
+        return Case(name, PRODUCT + text, given, lambda a, b: view(a) @ b.T, part != "A")
 
     return [
         case("a whole matrix", (n, n), "A", lambda a: a),
@@ -116,8 +112,8 @@ def table(torch: Any, cases: Sequence[Case], rounds: int) -> list[str]:
             made["threads"] = codegen.compile(check_text(case.text)["f"], THREADS)
         for name, kernel in made.items():
             check(torch, f"{case.name}, {name}", kernel(*case.inputs), case)
-            kernels[case.name, name] = lambda kernel=kernel, case=case: kernel(*case.inputs)
-        kernels[case.name, "torch"] = lambda case=case: case.torch(*case.inputs)
+            kernels[case.name, name] = partial(kernel, *case.inputs)
+        kernels[case.name, "torch"] = partial(case.torch, *case.inputs)
     found: dict[tuple[str, str], list[float]] = {key: [] for key in kernels}
     for _ in range(rounds):
         for key, launch in kernels.items():
