@@ -453,11 +453,14 @@ class _Kernels:
         fits = fitting(closed)
         if fits is None:
             return GENERAL
-        point = Point.of(fits.strategy.name, {})
-        result = self.search.attempt(point, closed)
-        if not isinstance(result, Success):
-            return f"`{point}` does not take it: {why(result)}"
-        return Choice(point, fits.reason), result
+        refused = ""
+        for parameters in fits.parameters:
+            point = Point.of(fits.strategy.name, parameters)
+            result = self.search.attempt(point, closed)
+            if isinstance(result, Success):
+                return Choice(point, fits.reason), result
+            refused = refused or f"`{point}` does not take it: {why(result)}"
+        return refused
 
     def _in_form(self, form: Strategy) -> Strategy:
         """The program in another form, where a memory-bound schedule takes that."""

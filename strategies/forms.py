@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from rewrites.algorithmic import FLATTEN_INNER, MAP_FUSION, MAP_IDENTITY
 from rewrites.lets import named_value
-from rewrites.maps import LET_INLINE
+from rewrites.maps import LET_INLINE, MAP_LAST_FISSION
 from rewrites.prologue import INLINE
 from rewrites.reductions import REDUCE_FLAT_MAP
 from rewrites.result import Failure, Result
 from rewrites.storing import is_global
 from rewrites.zips import JOIN_INSIDE_ZIP
-from rise.expr import Expr, call
+from rise.expr import Expr, Lambda, call
 from rise.normal import occurrences
 from strategies.core import FunctionStrategy, choice, normalize, seq, top_down
 from strategies.nests import elements_as_rows, elements_of_all_as_rows, rows_as_list
@@ -37,8 +37,21 @@ reductions_flat = seq(
     top_down(REDUCE_FLAT_MAP),
     normalize(choice(REDUCE_FLAT_MAP, MAP_IDENTITY, FLATTEN_INNER, JOIN_INSIDE_ZIP)),
 )
+
+
+def _unzips_last(term: Expr) -> Result:
+    """The parts of a result behind the array of pairs: all rows of all matrices are then computed alike."""
+    match call(term):
+        case "map", _, [Lambda(_, body), _] if (last := call(body)) is not None and last[0] == "unzip":
+            return MAP_LAST_FISSION(term)
+        case _:
+            return Failure("unzips_last", term, "no map gives parts of pairs")
+
+
+unzips_last = FunctionStrategy("unzips_last", _unzips_last)
 # of programs that memory-bound schedules take
 FORMS = (
+    seq(top_down(unzips_last), normalize(unzips_last)),
     reductions_flat,
     at_computed(elements_as_rows),
     at_computed(elements_of_all_as_rows),

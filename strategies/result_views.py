@@ -5,6 +5,7 @@ from __future__ import annotations
 from rewrites.maps import MAP_LAST_FISSION
 from rewrites.result import Failure, Result
 from rise.expr import Expr, Lambda, call
+from rise.normal import is_view
 from rise.types import shape
 from strategies.core import (
     FunctionStrategy,
@@ -34,6 +35,17 @@ def is_view_of_result(term: Expr) -> bool:
     """Whether a term is a view of an array, or of each of its elements, that results are written through."""
     applied = call(term)
     return (applied is not None and applied[0] in WRITTEN) or is_rearranged(term)
+
+
+def gives_parts(term: Expr) -> bool:
+    """Whether a term is an array of pairs, at whatever depth, as the arrays of their parts."""
+    match call(term):
+        case "unzip", _, [_]:
+            return True
+        case "map", _, [Lambda(x, body), _]:
+            return gives_parts(body) and is_view(body) and x.name in body.free
+        case _:
+            return False
 
 
 def computed_in(term: Expr) -> Expr | None:

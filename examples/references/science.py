@@ -65,6 +65,15 @@ def layer_norm(gamma: Array, beta: Array, xs: Array) -> Array:
     return (xs - xs.mean(1, keepdims=True)) / np.sqrt(xs.var(1, keepdims=True) + 1e-5) * gamma + beta
 
 
+def layer_norm_with_statistics(gamma: Array, beta: Array, xs: Array) -> Array:
+    return layer_norm(gamma, beta, xs), (xs.mean(1), 1 / np.sqrt(xs.var(1) + 1e-5))
+
+
+def quantise_rows(xs: Array) -> Array:
+    scale = np.maximum(np.abs(xs).max(1), 1e-30) / 127
+    return np.round(xs / scale[:, None]), scale
+
+
 def rms_norm(gamma: Array, xs: Array) -> Array:
     return xs / np.sqrt((xs**2).mean(1, keepdims=True) + 1e-5) * gamma
 
@@ -79,6 +88,8 @@ NETWORKS: References = {
         lambda W1, W2, xs: gelu(xs @ W1) @ W2, sizes(b=(1, 3), n=(1, 5), h=(1, 7), o=(1, 2))
     ),
     "layerNorm": rounded(layer_norm, ROWS),
+    "layerNormWithStatistics": rounded(layer_norm_with_statistics, ROWS),
+    "quantiseRows": rounded(quantise_rows, ROWS),
     "rmsNorm": rounded(rms_norm, ROWS),
     "softmaxRows": rounded(softmax, ROWS),
     "classify": Reference(lambda scores: scores.argmax(1), ROWS),

@@ -26,6 +26,7 @@ from strategies.evaluation import is_expression
 from strategies.memory_bound.blocks import Block, at_least, chosen_or, refuse, rounded_up
 from strategies.memory_bound.widths import widest_vector
 from strategies.places import in_inputs, mapped
+from strategies.result_views import gives_parts
 from strategies.settings import searched
 
 THREADS = 256
@@ -49,6 +50,8 @@ def elementwise(threads: int = 0, vector: int = 0, each: int = 1) -> Strategy:
     at_least("elementwise", "each", each, 1)
 
     def chosen(term: Expr) -> Rewrite:
+        if gives_parts(term):
+            return argument(depending(chosen))
         sizes, element = shape(term.type)
         if not sizes:
             return refuse("elementwise", f"expected an array, found `{term.type}`")

@@ -6,7 +6,9 @@ beyond it; `default` takes any program.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from rewrites.result import Result, Success
 from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, application, call, children, subterms
@@ -22,14 +24,19 @@ from strategies.memory_bound.reduction import reduction
 from strategies.memory_bound.rows import rows
 from strategies.memory_bound.stencil import stencil
 from strategies.memory_bound.transposition import TILE, transposition
+from strategies.result_views import gives_parts
+
+# rows whose parts are used are read again: a thread needs what others would keep
+KEPT_OR_READ_AGAIN: tuple[Mapping[str, Any], ...] = ({}, {"keep": False})
 
 
 @dataclass(frozen=True)
 class Fitting:
-    """A strategy, and in a line why it fits."""
+    """A strategy, and in a line why it fits. parameters: those to try, in this order"""
 
     strategy: Strategy
     reason: str
+    parameters: tuple[Mapping[str, Any], ...] = ({},)
 
     def __str__(self) -> str:
         return f"{self.strategy.name}: {self.reason}"
@@ -39,6 +46,8 @@ def fitting(term: Expr) -> Fitting | None:
     """The strategy for a program, under the lambdas of its inputs; None where no memory-bound one fits."""
     while isinstance(term, Lambda):
         term = term.body
+    while gives_parts(term):
+        term = application(term)[2][-1]
     if has_levels(term):
         return None
     if is_expression(term):
@@ -91,7 +100,7 @@ def _of_rows(loop: Expr) -> Fitting | None:
         return Fitting(columns(), "each column is reduced by itself") if is_long else None
     if _reduces(function.body):
         return Fitting(reduction(), "each row is reduced to one number")
-    return Fitting(rows(), "each row is computed by itself, with reductions of it")
+    return Fitting(rows(), "each row is computed by itself, with reductions of it", KEPT_OR_READ_AGAIN)
 
 
 def _is_map_of(parameter: Identifier, body: Expr) -> bool:

@@ -38,6 +38,7 @@ from strategies.core import (
     try_,
 )
 from strategies.default import lowered
+from strategies.evaluation import has_array
 from strategies.loops.nests import nearest
 from strategies.memory_bound.blocks import (
     BY_THREADS,
@@ -188,13 +189,15 @@ def _lengths(type_: Type) -> Iterator[Nat]:
 
 @prints_as_call
 def in_block(block: Block, keep: bool = True) -> Strategy:
-    """The result of a block: an array by all its threads, a number by one of them."""
+    """The result of a block: an array by all threads, a number by one of them, pairs by parts."""
 
     def run(term: Expr) -> Result:
         applied = call(term)
         if applied is not None and applied[0] == "let":
             value = seq(reductions(block), id_) if _by_element(applied[2][1]) else named_array
             return seq(nth_operand(0, value), nth_operand(1, in_function(run)))(term)
+        if applied is not None and applied[0] == "pair" and has_array(term.type):
+            return seq(nth_operand(0, run), nth_operand(1, run))(term)
         if reduced_length(term) is not None:
             return block.reduce(id_)(term)
         written = block.write if isinstance(term.type, Array) else by_one(block)
