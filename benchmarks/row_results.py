@@ -1,9 +1,9 @@
-"""Rows that give an array and numbers: beside copies of as many bytes, `default`, and torch.compile, in turns.
+"""Rows that give an array and numbers: beside copies of as many bytes, `default` and torch.compile, in turns.
 
     python benchmarks/row_results.py [--out FOLDER] [--rows M] [--columns N] [--rounds N]
 
-`default` is what `auto` took before a block of threads computed such rows. Each result is compared with torch's in
-f64 before it is timed. `copy_` reads and writes half of the bytes that a program moves.
+`default` is what `auto` took before a block computed such rows. Each result is compared with torch's
+in f64 before it is timed. `copy_` reads and writes half of the bytes that a program moves.
 """
 
 from __future__ import annotations
@@ -24,12 +24,16 @@ from strategies.default import default
 TEXT = """import "prelude.rise"
 def norm{b: Nat, n: Nat}(xs: b.n.f32): (b.n.f32, b.(f32, f32)) =
   xs
-  |> map(x => let m = mean(x) in let s = rsqrt(variance(x) + 1e-5) in (x |> map(y => (y - m) * s), (m, s)))
+  |> map(x =>
+    let m = mean(x) in
+    let s = rsqrt(variance(x) + 1e-5) in
+    (x |> map(y => (y - m) * s), (m, s)))
   |> unzip
 def quantised{b: Nat, n: Nat}(xs: b.n.f32): (b.n.i8, b.f32) =
   xs
   |> map(x =>
-    let scale = max(x |> map(abs) |> reduce(max, 0), 1e-30) / 127 in (x |> map(y => i8(round(y / scale))), scale))
+    let scale = max(x |> map(abs) |> reduce(max, 0), 1e-30) / 127 in
+    (x |> map(y => i8(round(y / scale))), scale))
   |> unzip
 def softmaxes{b: Nat, n: Nat}(xs: b.n.f32): (b.n.f32, b.f32) =
   xs
