@@ -72,6 +72,28 @@ def products(torch: Any, n: int) -> list[Case]:
     ]
 
 
+def gates(torch: Any, n: int) -> list[Case]:
+    """max(X·W, 0)·(X·V), with W and V apart, and as the halves of one matrix."""
+
+    def matrix(*sizes: int) -> Any:
+        return torch.randn(*sizes, device="cuda").mul_(0.1).half()
+
+    def gated(p: Any, q: Any) -> Any:
+        return torch.relu(p) * q
+
+    head = PRODUCT.replace("f16(zip", "zip").replace("0))))", "0)))").replace("m.n.f16 =", "m.n.f32 =")
+    gate = "map((a, b) => f16(max(a, 0) * b))"
+    one = f"product({n}, {n}, {n})"
+    apart = f"zip({one}(X, W))({one}(X, V)) |> map((p, q) => zip(p)(q) |> {gate})"
+    packed = f"product({n}, {2 * n}, {n})(X, W) |> map(p => zip(p |> take({n}))(p |> drop({n})) |> {gate})"
+    return [
+        Case("weights apart", f"{head}def f(X: {n}.{n}.f16, W: {n}.{n}.f16, V: {n}.{n}.f16) = {apart}",
+             [matrix(n, n) for _ in range(3)], lambda x, w, v: gated(x @ w.T, x @ v.T)),
+        Case("weights packed", f"{head}def f(X: {n}.{n}.f16, W: {2 * n}.{n}.f16) = {packed}",
+             [matrix(n, n), matrix(2 * n, n)], lambda x, w: gated(*(x @ w.T).chunk(2, 1))),
+    ]  # fmt: skip
+
+
 def attentions(torch: Any, n: int) -> list[Case]:
     """32 heads of n queries and keys, of dimension 128."""
     h, d, attended = 32, 128, torch.nn.functional.scaled_dot_product_attention
@@ -149,6 +171,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     lines = [f"# Parts of arrays, {torch.cuda.get_device_name()}", ""]
     lines += [f"Products of n × n matrices, n = {given.size}, f16; speed as a multiple of others':", ""]
     lines += table(torch, products(torch, given.size), given.rounds)
+    lines += ["", f"Two products of n × n matrices, n = {given.size}, one of them a gate, f16:", ""]
+    lines += table(torch, gates(torch, given.size), given.rounds)
     lines += ["", f"Attention, 32 heads, {given.size} queries and keys, d = 128, f16:", ""]
     lines += table(torch, attentions(torch, given.size), given.rounds)
     write(given.out, "parts-of-arrays.md", "\n".join(lines) + "\n")

@@ -15,6 +15,7 @@ from rise.normal import occurrences
 from strategies.core import FunctionStrategy, choice, normalize, seq, top_down
 from strategies.nests import elements_as_rows, elements_of_all_as_rows, rows_as_list
 from strategies.normal_forms import view_inlined
+from strategies.parts_apart import parts_apart
 from strategies.result_views import at_computed
 
 
@@ -31,7 +32,7 @@ used_once = FunctionStrategy("used_once", _used_once)
 
 
 # names for operands that are computed point by point, for what is used once, and for views, in place
-inlined = normalize(choice(INLINE, used_once, view_inlined))
+inlined = normalize(choice(INLINE, used_once, view_inlined, parts_apart))
 # reductions of rows, reduced: of all their elements at once
 reductions_flat = seq(
     top_down(REDUCE_FLAT_MAP),
