@@ -1,7 +1,8 @@
 """An array in global memory as the copying unit sees it: in dimensions along which a box extends.
 
 A tensor map gives an array any dimensions. Rows of arrays in an array are adjacent, so a tile of joined
-arrays is a box of the list of all rows. A list is a matrix, of rows as long as those of a tile are apart.
+arrays is a box of the list of all rows. A list is seen as a matrix, whose rows are as long as two rows of a
+tile are apart.
 """
 
 from __future__ import annotations
