@@ -3,8 +3,9 @@
     python benchmarks/parts_of_arrays.py [--out FOLDER] [--size N] [--rounds N]
 
 A part is a view: rows or columns of a matrix, a matrix in a list of numbers, queries, keys and values in one
-array, the first keys of a cache. torch gets the same views. Products by threads are what `auto` took before
-the copying unit read parts, or kernels copied them. Each result is compared with one in f64 before.
+array, the first keys of a cache. torch gets the same views. Warps whose threads bring one element at once
+take any part; `auto` took them for most of these before the copying unit read parts, or kernels copied them.
+Each result is compared with one in f64 before.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from timing import median_ms, write
 
 import codegen
 from rise.check.program import check_text
-from strategies.matmul.cuda_core import cuda_core
+from strategies.matmul.tensor_core import tensor_core
 
 PRODUCT = """
 def product(m: Nat, n: Nat, k: Nat)(A: m.k.f16, B: n.k.f16): m.n.f16 =
@@ -32,20 +33,28 @@ def heads{h: Nat, m: Nat, n: Nat, d: Nat}(Q: h.m.d.f16, K: h.n.d.f16, V: h.n.d.f
   zip(Q)(zip(K)(V)) |> map((Q, (K, V)) =>
     Q |> map(q => attend((j, s) => s * rsqrt(cast(length(q))), K, V, q)))
 """
-THREADS = cuda_core(block=(128, 128, 16), warp=(64, 32), thread=(8, 8))
+WARPS = tensor_core(
+    block=(128, 128, 32),
+    warp=(64, 64),
+    fragment=(16, 8, 16),
+    stages=3,
+    vector=1,
+    cp_async=False,
+    epilogue="direct",
+)
 WIDEST = 4e-3  # of the largest element: results are rounded to f16
 FOLLOWING = 96  # keys
 
 
 @dataclass(frozen=True)
 class Case:
-    """A program, its inputs, and the same with torch. threads: whether threads compute it, for comparison"""
+    """A program, its inputs, and the same with torch. by_warps: whether warps compute it, for comparison"""
 
     name: str
     text: str
     inputs: list[Any]
     torch: Callable[..., Any]
-    threads: bool = False
+    by_warps: bool = False
 
 
 def products(torch: Any, n: int) -> list[Case]:
@@ -130,8 +139,8 @@ def table(torch: Any, cases: Sequence[Case], rounds: int) -> list[str]:
     kernels: dict[tuple[str, str], Callable[[], Any]] = {}
     for case in cases:
         made = {"ours": codegen.compile(check_text(case.text)["f"])}
-        if case.threads:
-            made["threads"] = codegen.compile(check_text(case.text)["f"], THREADS)
+        if case.by_warps:
+            made["warps"] = codegen.compile(check_text(case.text)["f"], WARPS)
         for name, kernel in made.items():
             check(torch, f"{case.name}, {name}", kernel(*case.inputs), case)
             kernels[case.name, name] = partial(kernel, *case.inputs)
@@ -142,11 +151,11 @@ def table(torch: Any, cases: Sequence[Case], rounds: int) -> list[str]:
             found[key].append(1000 * median_ms(torch, launch))
     times = {key: median(each) for key, each in found.items()}
     whole = times[cases[0].name, "ours"]
-    lines = ["| part | µs | of the whole | of torch | of threads |", "| --- | ---: | ---: | ---: | ---: |"]
+    lines = ["| part | µs | of the whole | of torch | of warps |", "| --- | ---: | ---: | ---: | ---: |"]
     for case in cases:
         ours, others = (
             times[case.name, "ours"],
-            [times.get((case.name, name)) for name in ("torch", "threads")],
+            [times.get((case.name, name)) for name in ("torch", "warps")],
         )
         ratios = [f"{other / ours:.3f}" if other else "" for other in (whole, *others)]
         lines.append(f"| {case.name} | {ours:.1f} | {' | '.join(ratios)} |")
