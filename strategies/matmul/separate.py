@@ -186,6 +186,8 @@ def in_boxes(matrix: Expr) -> bool:
     sizes, element = shape(matrix.type)
     if len(sizes) != MATRIX:
         return True  # rows that are arrays themselves are no operand of instructions
+    if (adjacent := contiguous(matrix)) and not any(adjacent):
+        return False  # one of the numbers of each element, whose neighbours are elsewhere
     length = sizes[-1]
     size = element.bytes if isinstance(element, Scalar) else 1
     copied = length.value is None or length.value * size % WIDEST != 0

@@ -116,6 +116,26 @@ def test_auto_takes_warpgroups_whatever_the_part(name: str) -> None:
     assert kernel.point.strategy == "tensor_core" and "warp_specialised=true" in str(kernel.point)
 
 
+@pytest.mark.parametrize(("m", "k"), [(1, 8), (70, 72), (65, 33)])
+def test_one_number_of_each_element_is_copied(m: int, k: int) -> None:
+    """Its neighbours are elsewhere, so no instruction reads rows of it."""
+    second = "$ |> map(map(fun(x => x |> idx(natAsIndex(3)(1)))))"
+    first = "$ |> map(fun(x => transpose(x) |> idx(natAsIndex(2)(1))))"
+    for a, b in (
+        (Part(f"{m}.{k}.2", first), Part(f"40.{k}", "$")),
+        (Part(f"{m}.{k}", "$"), Part(f"40.{k}.3", second)),
+    ):
+        term = program(product(a, b))
+        made, inputs = (
+            assemble(succeeded(auto()(term)).term, "f"),
+            random_inputs(inputs_of(term), 3, exact=True),
+        )
+        assert np.array_equal(execute(made, inputs, "emulate"), call(term, *inputs))
+    large = program(product(Part("1024.1024.2", first), Part("1024.1024.3", second)))
+    *copies, last = [each.point.strategy for each in auto().choice(large).kernels]
+    assert set(copies) == {"elementwise"} and last == "tensor_core"
+
+
 def boxes(array: str, tiles: str) -> HostProgram:
     """Copies tiles, which are views of an array `xs`, to shared memory and from there."""
     copies = "t |> bulkCopy |> mapSeq(mapThreads(0)(fun(x => x)))"
