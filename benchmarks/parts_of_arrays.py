@@ -25,8 +25,10 @@ from rise.check.program import check_text
 from strategies.matmul.tensor_core import tensor_core
 
 PRODUCT = """
+def sums(m: Nat, n: Nat, k: Nat)(A: m.k.f16, B: n.k.f16): m.n.f32 =
+  A |> map(row => B |> map(col => zip(row)(col) |> map((x, y) => f32(x) * f32(y)) |> reduce(+, 0)))
 def product(m: Nat, n: Nat, k: Nat)(A: m.k.f16, B: n.k.f16): m.n.f16 =
-  A |> map(row => B |> map(col => f16(zip(row)(col) |> map((x, y) => f32(x) * f32(y)) |> reduce(+, 0))))
+  sums(m, n, k)(A, B) |> map(map(x => f16(x)))
 """
 HEADS = """
 def heads{h: Nat, m: Nat, n: Nat, d: Nat}(Q: h.m.d.f16, K: h.n.d.f16, V: h.n.d.f16): h.m.d.f16 =
@@ -90,15 +92,14 @@ def gates(torch: Any, n: int) -> list[Case]:
     def gated(p: Any, q: Any) -> Any:
         return torch.relu(p) * q
 
-    head = PRODUCT.replace("f16(zip", "zip").replace("0))))", "0)))").replace("m.n.f16 =", "m.n.f32 =")
     gate = "map((a, b) => f16(max(a, 0) * b))"
-    one = f"product({n}, {n}, {n})"
+    one = f"sums({n}, {n}, {n})"
     apart = f"zip({one}(X, W))({one}(X, V)) |> map((p, q) => zip(p)(q) |> {gate})"
-    packed = f"product({n}, {2 * n}, {n})(X, W) |> map(p => zip(p |> take({n}))(p |> drop({n})) |> {gate})"
+    packed = f"sums({n}, {2 * n}, {n})(X, W) |> map(p => zip(p |> take({n}))(p |> drop({n})) |> {gate})"
     return [
-        Case("weights apart", f"{head}def f(X: {n}.{n}.f16, W: {n}.{n}.f16, V: {n}.{n}.f16) = {apart}",
+        Case("weights apart", f"{PRODUCT}def f(X: {n}.{n}.f16, W: {n}.{n}.f16, V: {n}.{n}.f16) = {apart}",
              [matrix(n, n) for _ in range(3)], lambda x, w, v: gated(x @ w.T, x @ v.T)),
-        Case("weights packed", f"{head}def f(X: {n}.{n}.f16, W: {2 * n}.{n}.f16) = {packed}",
+        Case("weights packed", f"{PRODUCT}def f(X: {n}.{n}.f16, W: {2 * n}.{n}.f16) = {packed}",
              [matrix(n, n), matrix(2 * n, n)], lambda x, w: gated(*(x @ w.T).chunk(2, 1))),
     ]  # fmt: skip
 
@@ -110,14 +111,14 @@ def attentions(torch: Any, n: int) -> list[Case]:
     def array(*sizes: int) -> Any:
         return torch.randn(*sizes, device="cuda").half()
 
-    def heads(Q: Any, K: Any, V: Any) -> Any:  # noqa: N803  # matrices
-        return attended(Q[None], K[None], V[None])[0]
+    def heads(*matrices: Any) -> Any:
+        return attended(*(each[None] for each in matrices))[0]
 
-    def packed(QKV: Any) -> Any:  # noqa: N803
-        return heads(*QKV.permute(1, 2, 0, 3)).transpose(0, 1)
+    def packed(projections: Any) -> Any:
+        return heads(*projections.permute(1, 2, 0, 3)).transpose(0, 1)
 
-    def cached(Q: Any, K: Any, V: Any) -> Any:  # noqa: N803
-        return heads(Q, K[:, : n - FOLLOWING], V[:, : n - FOLLOWING])
+    def cached(queries: Any, *others: Any) -> Any:
+        return heads(queries, *(each[:, : n - FOLLOWING] for each in others))
 
     whole = f"Q: {h}.{n}.{d}.f16, K: {h}.{n}.{d}.f16, V: {h}.{n}.{d}.f16"
     first = f"map(take({n - FOLLOWING}))"

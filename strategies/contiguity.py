@@ -47,8 +47,8 @@ def stored(type_: Type, outer: tuple[Nat, ...] = ()) -> Known:
         sizes, element = (*sizes, element.size), element.element
     if isinstance(element, Pair):
         return stored(element.first, sizes), stored(element.second, sizes)
-    dimensions = (*(False for _ in sizes), True)[1:]
-    return Contiguity(dimensions, sizes[1:][-1:])
+    dimensions = ((False,) * len(sizes) + (True,))[1:]
+    return Contiguity(dimensions, sizes[1:][-1:])  # the one row of a list starts where it does
 
 
 def contiguity_of(term: Expr, context: Context) -> Known:
@@ -115,8 +115,8 @@ def _view(name: str, sizes: Sequence[Nat], parts: list[Known]) -> Known:
         case "transpose", [Contiguity((a, b, *rest)) as array]:
             return replace(array, dimensions=(b, a, *rest))
         case "split" | "slide", [Contiguity() as array]:
-            parts_ = _starting(array, sizes[0] if name == "split" else sizes[-1])
-            return replace(parts_, dimensions=(False, *array.dimensions))
+            rows = _starting(array, sizes[0] if name == "split" else sizes[-1])
+            return replace(rows, dimensions=(False, *array.dimensions))
         case "join", [Contiguity((_, inner, *rest)) as array]:
             return replace(array, dimensions=(inner, *rest))
         case "reorder", [Contiguity((_, *rest)) as array]:
@@ -127,9 +127,7 @@ def _view(name: str, sizes: Sequence[Nat], parts: list[Known]) -> Known:
             return element(array)
         case "scatterBy", [_, _, Contiguity((_, *rest)) as array]:
             return replace(array, dimensions=(False, *rest))
-        case "drop", [Contiguity() as array]:
-            return _starting(array, sizes[0])
-        case "padCst", [_, Contiguity() as array]:
+        case "drop" | "padCst", [*_, Contiguity() as array]:
             return _starting(array, sizes[0])
         case "take" | "id" | "promoted" | "unzip" | "padEmpty", [array]:
             return array
@@ -197,7 +195,7 @@ def _array(outer: bool | None, starts: tuple[Nat, ...], inner: Known) -> Known:
 
 
 def starts_of_rows(term: Expr, sizes: Collection[int], context: Context = NOTHING) -> Iterator[Nat]:
-    """Where rows start of matrices that a term reads, as far as rows have one of these sizes."""
+    """Where rows of the matrices that a term reads start, for rows of one of these sizes."""
     if isinstance(term.type, Array) and isinstance(term.type.element, Array) and is_view(term):
         yield from _starts_along(contiguity_of(term, context), shape(term.type)[0], sizes)
     else:
@@ -209,10 +207,10 @@ def _starts_along(known: Known, extents: Sequence[Nat], sizes: Collection[int]) 
     match known:
         case Contiguity(dimensions) if len(dimensions) == len(extents):
             along = [extent.value for extent, is_row in zip(extents, dimensions, strict=True) if is_row]
-            yield from known.starts if not sizes or not set(along).isdisjoint(sizes) else ()
+            yield from () if set(along).isdisjoint(sizes) else known.starts
         case (first, second):
-            yield from _starts_along(first, extents, ())
-            yield from _starts_along(second, extents, ())
+            yield from _starts_along(first, extents, sizes)
+            yield from _starts_along(second, extents, sizes)
         case _:
             return
 

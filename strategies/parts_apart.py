@@ -14,11 +14,12 @@ from rewrites.lets import named_value
 from rewrites.maps import BETA, LET_INLINE
 from rewrites.movement import DROP_MAP, TAKE_MAP, ZIP_MAP_FIRST
 from rewrites.result import Failure, Result
+from rewrites.typed import array_type
 from rise.expr import Expr, Identifier, Lambda, call, children
 from rise.nat import Nat
 from rise.types import Array, Type
 from strategies.core import FunctionStrategy, choice, normalize, seq
-from strategies.places import mapped
+from strategies.places import map_nest, mapped
 
 
 def _parts_apart(term: Expr) -> Result:
@@ -30,43 +31,22 @@ def _parts_apart(term: Expr) -> Result:
     parts = normalize(choice(TAKE_MAP, DROP_MAP))
     in_parts = mapped(seq(normalize(BETA), parts))
     match named_value(term), call(term):
-        case (value, Lambda(p, body)), _ if _is_map(value) and _are_apart(body, p, value.type):
+        case (value, Lambda(p, body)), _ if map_nest(1)(value) and _are_apart(body, p, value.type):
             return seq(choice(LET_INLINE, BETA), parts)(term)
-        case _, ("map", _, [Lambda(p, body), rows]) if _is_map_of_maps(rows):
-            if _are_apart(body, p, _row_of(rows)):
-                return seq(MAP_FUSION, in_parts)(term)
-        case _, ("map", _, [Lambda(p, body), both]) if (zipped := call(both)) is not None:
-            rows = zipped[2][0] if zipped[0] == "zip" else both
-            if _is_map_of_maps(rows) and _are_apart(body, p, _row_of(rows), "fst"):
-                return seq(ZIP_MAP_FIRST, in_parts)(term)
+        case _, ("map", _, [Lambda(p, body), xs]):
+            both = call(xs)
+            zipped = both is not None and both[0] == "zip"
+            rows, member = (both[2][0], "fst") if both is not None and zipped else (xs, "")
+            if map_nest(2)(rows) and _are_apart(body, p, array_type(rows).element, member):
+                return seq(ZIP_MAP_FIRST if zipped else MAP_FUSION, in_parts)(term)
     return Failure("parts_apart", term, "no rows are computed whose parts are used apart")
 
 
 parts_apart = FunctionStrategy("parts_apart", _parts_apart)
 
 
-def _is_map(term: Expr) -> bool:
-    match call(term):
-        case "map", _, [Lambda(), _]:
-            return True
-        case _:
-            return False
-
-
-def _is_map_of_maps(term: Expr) -> bool:
-    match call(term):
-        case "map", _, [Lambda(_, body), _]:
-            return _is_map(body)
-        case _:
-            return False
-
-
-def _row_of(rows: Expr) -> Type:
-    return rows.type.element if isinstance(rows.type, Array) else rows.type
-
-
 def _are_apart(term: Expr, given: Identifier, type_: Type, member: str = "") -> bool:
-    """Whether only parts of an array are used for another one, no element in two, none in a function.
+    """Whether a term makes an array of parts of the given one that do not overlap, none in a function.
 
     given, member: the name of the array, or of the pair of which it is a member
     """
@@ -92,7 +72,7 @@ class Used:
         return applied is not None and applied[0] == self.member and self.is_all(applied[2][-1])
 
     def is_beside(self, term: Expr) -> bool:
-        """Whether a term is the other member of the variable."""
+        """Whether a term is the other member of a pair."""
         match call(term):
             case "fst" | "snd" as name, _, [Identifier()]:
                 return self.member not in ("", name)
@@ -115,7 +95,7 @@ class Used:
 
 
 def _parts_of(term: Expr, array: Used) -> Iterator[tuple[int, int]]:
-    """From which element to which an array is used, at each place: twice if a function may use it often."""
+    """The ranges of elements that are used, for each use; two for one in a function, which may repeat it."""
     if array.name not in term.free or array.is_beside(term):
         return
     part = array.part(term)

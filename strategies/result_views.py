@@ -38,7 +38,7 @@ def is_view_of_result(term: Expr) -> bool:
 
 
 def gives_parts(term: Expr) -> bool:
-    """Whether a term is an array of pairs, at whatever depth, as the arrays of their parts."""
+    """Whether a term unzips an array of pairs, or each array of such in an array."""
     match call(term):
         case "unzip", _, [_]:
             return True

@@ -17,8 +17,8 @@ from codegen.ir.identifiers import derived
 from codegen.ir.launch import number
 from codegen.ir.scalar_temporaries import or_zero, whole_blocks
 from codegen.ir.tensor_maps import PROMOTED, AnyMap, OpenTensorMap, map_of
-from codegen.lower.paths import Resolver
-from codegen.lower.seen import Limits, seen_by_boxes
+from codegen.lower.paths import Limits, Resolver
+from codegen.lower.seen import is_below, seen_by_boxes
 from codegen.lower.views import Path
 from rise.errors import LaunchError, TranslationError
 from rise.nat import (
@@ -26,7 +26,6 @@ from rise.nat import (
     Facts,
     Nat,
     NatVariable,
-    at_least,
     constant,
     divides,
     quotient,
@@ -76,9 +75,7 @@ def _box(r: Resolver, command: i.BulkCopy | i.BulkStore, panels: list[str], fact
     return i.sequence(*copies)
 
 
-def _sources(
-    value: i.Expression, names: set[str], origin: Origin
-) -> list[tuple[list[tuple[Nat, Nat]], i.Expression]]:
+def _sources(value: i.Expression, names: set[str], origin: Origin) -> list[tuple[Limits, i.Expression]]:
     """The arrays of which a box may be a part, as where one is behind the other: each with its conditions.
 
     The conditions, that a value is below a bound, hold for the whole box or for none of it.
@@ -124,7 +121,7 @@ def _copy(
     box = _extents(array.buffer, indices, corner, extents, inside, command.origin)
     if isinstance(array.type, Scalar) and not divides(CHUNK // array.type.bytes, corner[-1], inside):
         at = f"element {corner[-1]} of a row of `{array.buffer}`"
-        raise _refused(f"it starts at {at}, which is no multiple of {CHUNK} bytes", command.origin)
+        raise _refused(f"it starts at {at}, not at a multiple of {CHUNK} bytes", command.origin)
     patterns = swizzle(r.shared[shared.buffer]), _promoted(command.value)
     name = _map(r, array.buffer, sizes, box, patterns, array.type, command.origin)
     if isinstance(command, i.BulkCopy):
@@ -160,7 +157,7 @@ def _clipped(
     r: Resolver, target: i.Access, names: list[str], facts: Facts, origin: Origin, ends: Limits
 ) -> i.Access:
     """The target of a bulk store without its bounds checks, which are ends: the copy engine clips there."""
-    guards, clipped = list(r.scalars.write_guards), list[tuple[Nat, Nat]]()
+    guards, clipped = list(r.scalars.write_guards), Limits()
     r.scalars.write_guards.clear()
     ends += guards
     if guards:
@@ -178,9 +175,10 @@ def _without_zeros(
     conditions, source = or_zero(value)
     if not conditions or not isinstance(source, i.Access):
         return value
-    there = list(zip(*seen_by_boxes(r, source, names, facts, ends), strict=True))
-    room = [size - end for index, size in there for end in (index, whole_blocks(index, size, facts))]
-    if not all(_implied(condition, room, facts) for condition in conditions):
+    there = zip(*seen_by_boxes(r, source, names, facts, ends), strict=True)
+    inside = [(end, size) for index, size in there for end in (index, whole_blocks(index, size, facts))]
+    limits = _limits(value)
+    if len(limits) < len(conditions) or not all(is_below(*limit, inside, facts) for limit in limits):
         raise _refused(f"zeros are read for some elements inside `{source.buffer}`", origin)
     return source
 
@@ -193,15 +191,6 @@ def _limits(value: i.Expression) -> Limits:
             case i.Operator("lt", (i.Natural(index), i.Natural(size))):
                 found.append((index, size))
     return found
-
-
-def _implied(condition: i.Expression, room: list[Nat], facts: Facts) -> bool:
-    """Whether value < bound holds where one of these is positive: how far indices are from their ends."""
-    match condition:
-        case i.Operator("lt", (i.Natural(value), i.Natural(bound))):
-            return any(at_least(bound - value - left, 0, facts) for left in room)
-        case _:
-            return False
 
 
 def operand(r: Resolver, tile: i.Expression, fragment: Fragment, facts: Facts, origin: Origin) -> i.Tile:

@@ -15,7 +15,7 @@ from typing import TypeGuard
 from codegen.ir import imperative as i
 from codegen.ir.buffers import dimensions, flatten, swizzle
 from codegen.lower import box
-from codegen.lower.paths import Resolver
+from codegen.lower.paths import Limits, Resolver
 from codegen.lower.views import Path
 from rise.errors import TranslationError
 from rise.nat import Atom, Facts, Nat, NatVariable, at_least, constant, less_than, simplify, variable
@@ -102,7 +102,7 @@ def _resolved(
 
 def _parts(
     r: Resolver, command: i.BulkCopy | i.BulkStore, path: Path, facts: Facts
-) -> tuple[i.Expression, i.Acceptor, list[tuple[Nat, Nat]]]:
+) -> tuple[i.Expression, i.Acceptor, Limits]:
     """What a run is read from and written to, and the conditions, index < size, for its elements to exist."""
     with r.beyond_ends() as ends:
         value, target = r.read(command.value, path, facts), r.write(command.target, path, facts)

@@ -52,6 +52,9 @@ class Bindings:
         return replace(self, terms={**self.terms, name: (term, outer)})
 
 
+Limits = list[tuple[Nat, Nat]]  # pairs (index, size): there are elements only where index < size
+
+
 @dataclass
 class Resolver:
     """Turns expressions and acceptors into accesses.
@@ -75,14 +78,14 @@ class Resolver:
     probes: count[int] = field(default_factory=count)
     scalars: ScalarTemporaries = field(default_factory=ScalarTemporaries)
     results: dict[str, str] = field(default_factory=dict)
-    ends: list[tuple[Nat, Nat]] | None = None
+    ends: Limits | None = None
 
     # --- reading --------------------------------------------------------------------------------------
 
     @contextmanager
-    def beyond_ends(self) -> Iterator[list[tuple[Nat, Nat]]]:
-        """Reads undefined elements where they would be if they existed; the pairs of `ends`."""
-        self.ends = ends = list[tuple[Nat, Nat]]()
+    def beyond_ends(self) -> Iterator[Limits]:
+        """Reads undefined elements at their own index, even past the end. Yields the pairs of `ends`."""
+        self.ends = ends = Limits()
         try:
             yield ends
         finally:
@@ -376,7 +379,7 @@ class Resolver:
                 "store it in shared memory, or use fragments with a known layout (16×8×16)",
             )
         linear = self.linear(access)
-        by_row, by_column = _coefficient(linear, row), _coefficient(linear, column)
+        by_row, by_column = coefficient(linear, row), coefficient(linear, column)
         corner: dict[Atom, Nat] = {NatVariable(row): constant(0), NatVariable(column): constant(0)}
         offset = linear.substitute(corner)
         extents = ((row, fragment.rows), (column, fragment.columns))
@@ -401,7 +404,8 @@ class Resolver:
         return flatten(access.indices, dimensions(self.buffers[access.buffer]))
 
 
-def _coefficient(value: Nat, name: str) -> Nat:
+def coefficient(value: Nat, name: str) -> Nat:
+    """How much a value grows with a variable that it depends on linearly."""
     at_one = value.substitute({NatVariable(name): constant(1)})
     return at_one - value.substitute({NatVariable(name): constant(0)})
 

@@ -11,18 +11,17 @@ from math import prod
 
 from codegen.ir import imperative as i
 from codegen.ir.buffers import dimensions
-from codegen.lower.paths import Resolver
+from codegen.lower.paths import Limits, Resolver, coefficient
 from rise.nat import Facts, Nat, NatVariable, at_least, constant, less_than, simplify, variable
 
-Limits = list[tuple[Nat, Nat]]  # pairs (index, size): there are elements only where index < size
 Seen = tuple[tuple[Nat, ...], tuple[Nat, ...]]  # the indices of an access, and the sizes of its array
 
 
 def seen_by_boxes(r: Resolver, access: i.Access, names: list[str], facts: Facts, ends: Limits) -> Seen:
     """The indices and sizes of an array, in other dimensions if a box needs them.
 
-    names: of the places in the box, outermost first
-    ends:  where elements outside of the box's part of the array are zeros, undefined or not written
+    names: the variables of places in the box, outermost first
+    ends:  the elements beyond these are zeros, undefined or not written
     """
     found = _joined(r, access, names, facts)
     if _is_along_dimensions(found[0], names, facts):
@@ -32,14 +31,14 @@ def seen_by_boxes(r: Resolver, access: i.Access, names: list[str], facts: Facts,
 
 
 def _is_along_dimensions(indices: tuple[Nat, ...], names: list[str], facts: Facts) -> bool:
-    """Whether a box has at most one extent along each dimension."""
+    """Whether each index is constant in the box, or follows one of its variables."""
     zero = {NatVariable(name): constant(0) for name in names}
     rests = [simplify(index - index.substitute(zero), facts) for index in indices]
     return all(rest == constant(0) or any(rest == variable(name) for name in names) for rest in rests)
 
 
 def _joined(r: Resolver, access: i.Access, names: list[str], facts: Facts) -> Seen:
-    """Two dimensions, of which the second is not the innermost, are one where a box reaches across them."""
+    """Joins dimensions that a box reaches across. The innermost one stays by itself."""
     indices, sizes = list(access.indices), list(dimensions(r.buffers[access.buffer]))
     there = 0
     while there + 2 < len(indices):
@@ -52,13 +51,12 @@ def _joined(r: Resolver, access: i.Access, names: list[str], facts: Facts) -> Se
 
 
 def _split(r: Resolver, access: i.Access, names: list[str], facts: Facts, ends: Limits) -> Seen | None:
-    """One dimension is split where rows of a box start; None if that leaves a rest, or rows may overlap."""
+    """Splits the list of all elements where rows of a box start; None if rows leave a rest or may overlap."""
     index = simplify(r.linear(access), facts)
     size = prod(dimensions(r.buffers[access.buffer]), start=constant(1))
     indices, sizes = list[Nat](), list[Nat]()
     for name in names[:-1]:
-        distance = index.substitute({NatVariable(name): constant(1)})
-        distance = simplify(distance - index.substitute({NatVariable(name): constant(0)}), facts)
+        distance = simplify(coefficient(index, name), facts)
         rows = size.exact_quotient(distance) if distance != constant(0) else None
         if rows is None or not rows.is_whole:
             return None
@@ -78,7 +76,7 @@ def _row_and_column(index: Nat, length: Nat, facts: Facts, ends: Limits) -> tupl
     for column in (*columns, _rest(index, length)):
         row = (index - column).exact_quotient(length) or constant(0)
         whole = row.is_whole and row * length == index - column
-        if whole and at_least(column, 0, facts) and _ends_before(column, length, facts, ends):
+        if whole and at_least(column, 0, facts) and is_below(column, length, ends, facts):
             return row, column
     return None
 
@@ -90,7 +88,7 @@ def _rest(value: Nat, divisor: Nat) -> Nat:
     return sum((term for term, part in quotients if part is None or not part.is_whole), start=constant(0))
 
 
-def _ends_before(index: Nat, size: Nat, facts: Facts, ends: Limits) -> bool:
-    """Whether there is nothing at an index unless it is below the size."""
+def is_below(index: Nat, size: Nat, ends: Limits, facts: Facts) -> bool:
+    """Whether an index is below a size for all elements that exist, within these ends."""
     implied = (at_least((size - index) - (end - there), 0, facts) for there, end in ends)
     return less_than(index, size, facts) or any(implied)

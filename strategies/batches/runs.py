@@ -130,7 +130,7 @@ def staged_in_bulk(pattern: int = 0) -> Strategy:
 
 @prints_as_call
 def each_part(*parts: Rewrite) -> Strategy:
-    """A strategy for each of the arrays that an array of tuples is, in their order; one if it is no tuple.
+    """Each array of an array of tuples by its own strategy, in order; an array of numbers by the only one.
 
     before: xs
     after:  zip(s(xs |> map(fst)))(t(xs |> map(snd)))

@@ -71,7 +71,7 @@ def aligned_operands(block: tuple[int, int, int]) -> Strategy:
 
 
 def misaligned(product: Expr, depth: int) -> dict[int, bool]:
-    """Of the operands that are copied for tiles of a depth, by number, whether their rows lie along k."""
+    """For each operand that is to be copied, by its number, whether its rows lie along k. depth: of a tile"""
     of = Product.of(product)
     longer = missing(of.length, depth) is not None
     cut = [longer and _is_cut(matrix) for matrix in of.operands]
@@ -80,7 +80,7 @@ def misaligned(product: Expr, depth: int) -> dict[int, bool]:
 
 
 def _is_cut(matrix: Expr, k: int = 1) -> bool:
-    """Whether other numbers of an array than zeros may be behind a matrix in its k-th dimension."""
+    """Whether the array that a matrix is part of may go on behind the end of the k-th dimension."""
     match call(matrix):
         case "take", _, [xs]:
             return k == 0 or _is_cut(xs, k)
@@ -102,7 +102,7 @@ def _is_cut(matrix: Expr, k: int = 1) -> bool:
 
 
 def _leaves_a_rest(matrix: Expr) -> bool:
-    """Whether rows are parts of a list that is no whole number of rows: the copying unit sees no matrix."""
+    """Whether rows are parts of a list, and its length, or where they start, is not a multiple of theirs."""
     parts = [applied for part in subterms(matrix) if (applied := call(part)) is not None]
     return any(
         not divides(length, distance)
@@ -113,7 +113,7 @@ def _leaves_a_rest(matrix: Expr) -> bool:
 
 
 def _distances(xs: Expr) -> Iterator[Nat]:
-    """How long the list is of which these elements are a part, and how far from its start they begin."""
+    """The length of the list that these elements are part of, and the numbers of elements before them."""
     match call(xs):
         case "drop" | "padCst", head, [*_, ys] if isinstance(start := head.arguments[0], Nat):
             yield start

@@ -190,7 +190,7 @@ class Row:
         return self.contiguity.starts
 
     def misaligned(self, bytes_: int) -> Nat | None:
-        """A distance at which rows start, in elements, that is no multiple of so many bytes."""
+        """A number of elements that rows start at multiples of, if it is not a multiple of so many bytes."""
         return next((start for start in self.starts if not divides(bytes_, start * self.width)), None)
 
     def said(self, distance: Nat) -> str:

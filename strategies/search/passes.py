@@ -117,19 +117,19 @@ class Pass:
             found = _sizes(factored(of_rows(body)), prod(counts))
         except NotPointwise:
             return None
-        by_parts = found is not None and found.columns == 0 and _is_beside(whole if counts else body)
         if found is None:
             return None
+        by_parts = found.columns == 0 and _is_beside(whole if counts else body)
         cut = found.is_cut(matrices, body)
         return replace(found, by_parts=by_parts, apart=found.apart_in(matrices), cut=cut)
 
     def apart_in(self, program: Expr) -> int:
-        """Of how many elements where rows of operands start is known to be a multiple."""
+        """The largest number of elements that is known to divide where rows of operands start."""
         starts = starts_of_rows(program, {self.depth, self.columns})
         return gcd(self.depth, self.columns, *(start.factor for start in starts))
 
     def is_cut(self, program: Expr, matrix: Expr) -> bool:
-        """Whether what is reduced is taken from a longer array: a part as long, but the rows of a matrix."""
+        """Whether an array other than the rows is cut to the length that is reduced."""
         found = call(matrix)
         rows = set(map(id, subterms(found[2][-1]))) if found is not None and found[0] == "map" else set()
         parts = [call(part) for part in subterms(program) if id(part) not in rows]

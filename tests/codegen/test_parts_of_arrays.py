@@ -164,7 +164,7 @@ def test_a_box_starts_at_a_multiple_of_16_bytes(offset: int, type_: str) -> None
         ("544.f16", "slide(64, 32) |> split(4)", False),
         ("480.f16", "drop(8) |> take(320) |> split(40) |> map(padCst(0, 24)(0.0)) |> split(4)", False),
         ("480.f16", "split(40) |> map(take(24)) |> map(padCst(0, 8)(0.0)) |> split(4)", False),
-        # a list that is no whole number of rows
+        # a list whose length is not a multiple of a row's
         ("488.f16", "take(480) |> split(40) |> map(padCst(0, 24)(0.0)) |> split(4)", False),
     ],
 )
