@@ -40,7 +40,7 @@ def productsHalfChosen(b: Nat, c: Nat, n: Nat)(As: c.n.n.f16, Bs: c.n.n.f16, is:
   productsHalf(b, n)(As |> gather(is), Bs |> gather(is))
 """)
 NAMES = {"f32": "products", "f16": "productsHalf"}
-WIDTH = {"f32": 4, "f16": 2}
+WIDTH = {"f32": 4, "tf32": 4, "f16": 2, "bf16": 2}
 SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 28, 32, 40, 48, 64, 80, 100, 128)
 TURNS = 3
 HEADER = """\
@@ -69,10 +69,15 @@ class Line:
         return f"| {self.size} | {self.result} | {self.batch} | {figures} | {others} |"
 
 
+def type_of(torch: Any, name: str) -> Any:
+    """The type of a tensor, by its name in a program."""
+    return {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}[name]
+
+
 def largest_error(torch: Any, a: Any, b: Any, result: Any) -> float:
     """In units of what rounding allows: of sums in f32, and of the result."""
     part = max(1, (1 << 24) // a[0].numel())
-    rounding = 2.0 ** (-11 if result.dtype == torch.float16 else -24)
+    rounding = torch.finfo(result.dtype).eps / 2
     worst = 0.0
     for start in range(0, len(a), part):
         x, y = (m[start : start + part].double() for m in (a, b))
@@ -89,7 +94,7 @@ def measured(torch: Any, size: int, result: str, total: int, only: bool) -> Line
     of = (batch, size, size)
     a, b = (torch.randn(of, device="cuda", dtype=torch.float16) for _ in range(2))
     out = torch.full(
-        of, math.nan, device="cuda", dtype=getattr(torch, {"f32": "float32", "f16": "float16"}[result])
+        of, math.nan, device="cuda", dtype=type_of(torch, result)
     )
     program, sizes = PROGRAMS[NAMES[result]], {"b": batch, "n": size}
     ours = codegen.compile(program, sizes=sizes, backend="cuda")

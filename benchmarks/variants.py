@@ -8,6 +8,9 @@ A line of the file is what is computed, and with which schedule:
                                                                and columns, tiles of a band, tiles at a time
     tiled 8 4096 7168 128 | auto                               of groups of as many whole tiles
     batch 128 f16 | batch rows=32                              n, the type of results; 300 MB in all
+    products 97 31 120 AT bf16 f32 | auto                     m, n, k; operands as they are (A) or stored
+                                                       transposed (T); types of operands (f16, bf16,
+                                                       tf32) and of results; 300 MB
     resident 128 f16 | batch rows=32                           the same, of 128 matrices that stay in the L2
                                                                cache: what a GPU with faster memory may take
     accumulated 8192 | tensor_core block=128,128,32 …          AB + C, sums and C in f32, m = n = k
@@ -37,6 +40,7 @@ from timing import median_ms, write
 import codegen
 import rise
 from codegen.host.program import HostProgram
+from rise.check.program import check_text
 from rise.errors import RiseError
 from rise.shipped import shipped
 from strategies.registry import find
@@ -85,6 +89,8 @@ def tables_of(case: Case) -> HostProgram | None:
 
 def definition(case: Case) -> Any:
     match case:
+        case "products", _, _, _, layouts, operand, result:
+            return check_text(products(layouts, operand, result))["products"]
         case "groups", *_:
             return rise.load(shipped("examples/groups.rise")).groupedProducts
         case "tiled", *_:
@@ -97,8 +103,26 @@ def definition(case: Case) -> Any:
             return rise.load(shipped("benchmarks/tables/papers/programs.rise")).accumulated
 
 
+def products(layouts: str, operand: str, result: str) -> str:
+    """The text of a batch of products. layouts: of both operands, T where one is stored transposed"""
+    stored = "f32" if operand == "tf32" else operand
+    number = "f32(tf32({}))" if operand == "tf32" else "f32({})"
+    rows, a = {"A": ("m.k", "A"), "T": ("k.m", "transpose(A)")}[layouts[0]]
+    columns, b = {"A": ("k.n", "transpose(B)"), "T": ("n.k", "B")}[layouts[1]]
+    terms = f"map((x, y) => {number.format('x')} * {number.format('y')})"
+    return (
+        f"def products(b: Nat, m: Nat, n: Nat, k: Nat)(As: b.{rows}.{stored}, Bs: b.{columns}.{stored}) ="
+        f" zip(As)(Bs) |> map((A, B) => {a} |> map(row => {b} |> map(col =>"
+        f" {result}(zip(row)(col) |> {terms} |> reduce(+, 0)))))"
+    )
+
+
 def sizes_of(case: Case) -> dict[str, int]:
     match case:
+        case "products", m, n, k, _, operand, result:
+            sizes = dict(zip("mnk", map(int, (m, n, k)), strict=True))
+            read = (sizes["m"] + sizes["n"]) * sizes["k"] * batched.WIDTH[operand]
+            return {"b": BYTES // (read + sizes["m"] * sizes["n"] * batched.WIDTH[result]), **sizes}
         case "groups", g, n, k, h, w, *_:
             return {**grouped.tiles(ROWS, int(g), int(h), int(n) // int(w)), "w": int(w), "k": int(k)}
         case "tiled", g, n, k, h:
@@ -156,6 +180,18 @@ class Setting:
         self.others["memory"] = lambda: copy.copy_(w)
         self.factor["memory"] = (x.numel() + w.numel() + self.out.numel()) / (2 * w.numel())
 
+    def products(self, m: str, n: str, k: str, layouts: str, operand: str, result: str) -> None:
+        torch, b = self.torch, self.sizes["b"]
+        stored = batched.type_of(torch, "f32" if operand == "tf32" else operand)
+        shapes = [(int(m), int(k)), (int(k), int(n))]
+        apart = [shape[::-1] if way == "T" else shape for shape, way in zip(shapes, layouts, strict=True)]
+        torch.backends.cuda.matmul.allow_tf32 = operand == "tf32"
+        # numbers of 11 bits are the same in tf32
+        drawn = [torch.randn((b, *shape), device="cuda").half().to(stored) for shape in apart]
+        self.inputs = tuple(drawn)
+        x, y = (d.transpose(1, 2) if way == "T" else d for d, way in zip(drawn, layouts, strict=True))
+        self.of_batch(x, y, result)
+
     def batch(self, _: str, result: str) -> None:
         torch, (b, n) = self.torch, self.sizes.values()
         x, y = (torch.randn((b, n, n), device="cuda", dtype=torch.float16) for _ in range(2))
@@ -171,8 +207,8 @@ class Setting:
 
     def of_batch(self, x: Any, y: Any, result: str) -> None:
         torch = self.torch
-        dtype = {"f32": torch.float32, "f16": torch.float16}[result]
-        self.out = torch.empty(x.shape, device="cuda", dtype=dtype)
+        shape = (*x.shape[:2], y.shape[2])
+        self.out = torch.empty(shape, device="cuda", dtype=batched.type_of(torch, result))
 
         def check() -> None:
             error = batched.largest_error(torch, x, y, self.out)
@@ -182,7 +218,7 @@ class Setting:
         self.check = check
         moved = (x.nbytes + y.nbytes + self.out.nbytes) // 2 & ~15
         source, target = (torch.zeros(moved, device="cuda", dtype=torch.uint8) for _ in range(2))
-        product = torch.empty_like(x)
+        product = torch.empty(shape, device="cuda", dtype=x.dtype)
         self.others["copy"] = lambda: target.copy_(source)
         self.others["bmm"] = lambda: torch.bmm(x, y, out=product)
 

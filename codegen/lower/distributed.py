@@ -8,7 +8,7 @@ with `stmatrix` in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from codegen.ir import imperative as i
@@ -18,7 +18,7 @@ from codegen.lower.paths import Resolver
 from codegen.lower.views import Path
 from rise.errors import TranslationError
 from rise.instructions import Family
-from rise.nat import Facts, Nat, constant, divides, quotient, remainder, simplify, variable
+from rise.nat import Facts, Nat, constant, divides, less_than, quotient, remainder, simplify, variable
 from rise.types import ROW_MAJOR, Fragment, FragmentKind, Layout, Scalar
 
 LANE, MEMBER = "lane", "member"
@@ -34,7 +34,52 @@ def load(r: Resolver, command: i.LoadFragment, facts: Facts) -> i.Command:
     if command.fragment.kind is FragmentKind.COLUMN:
         return _load_elements(r, command, places, facts)
     matrices = _matrices(r, command, places, facts)
-    return matrices if matrices is not None else _load_elements(r, command, places, facts)
+    if matrices is not None:
+        return matrices
+    elements = _load_elements(r, command, places, facts)
+    return _with_matrices_in_first_steps(r, command, places, facts, elements) or elements
+
+
+def _with_matrices_in_first_steps(
+    r: Resolver, command: i.LoadFragment, places: Distribution, facts: Facts, elements: i.Command
+) -> i.Command | None:
+    """Loads with ldmatrix in all steps of a sum but the last, which has fewer terms than an instruction.
+
+    The pass `split guards` then peels that step. None if the layout of the tile does not allow ldmatrix.
+    """
+    for index, last in _last_steps(r, command, facts):
+        matrices = _matrices(r, command, places, facts.with_range(index, 0, last))
+        if matrices is not None:
+            step = variable(index)
+            return i.sequence(i.When(step, last, matrices), i.When(last, step + 1, elements))
+    return None
+
+
+def _last_steps(r: Resolver, command: i.LoadFragment, facts: Facts) -> Iterator[tuple[str, Nat]]:
+    """The loops around a load, of which only the last step brings zeros behind a tile; and that step."""
+    down, along = "matrix_row", "matrix_column"
+    fragment = command.fragment
+    inside = facts.with_range(down, 0, fragment.rows).with_range(along, 0, fragment.columns)
+    found: list[i.Expression] = []
+
+    def probe() -> i.Command:
+        found.append(r.read(command.tile, (variable(down), variable(along)), inside))
+        return i.Skip()
+
+    r.scalars.enclose(probe)
+    for value, bound in _ends(found[0]):
+        for index in sorted(value.variables & facts.ranges.keys()):
+            count = facts.ranges[index][1].value or 0
+            if count > 1 and less_than(value, bound, inside.with_range(index, 0, count - 1)):
+                yield index, constant(count - 1)
+
+
+def _ends(read: i.Expression) -> Iterator[tuple[Nat, Nat]]:
+    """The comparisons of an index with a size that choose between an element and a zero behind the last."""
+    match read:
+        case i.Operator("select", (i.Operator("lt", (i.Natural(value, _), i.Natural(bound, _))), inner, _)):
+            yield value, bound
+            yield from _ends(inner)
 
 
 def _operand_layout(r: Resolver, command: i.LoadFragment, facts: Facts) -> bool:
@@ -164,12 +209,36 @@ def _matrices(r: Resolver, command: i.LoadFragment, places: Distribution, facts:
 
 
 def _stored_rows(r: Resolver, command: i.LoadFragment, size: int, facts: Facts) -> _Rows | None:
-    """The layout of the tile in shared memory, if its rows or columns consist of aligned 16-byte runs."""
-    tile, chunk = _tile(r, command, facts), 16 // size
-    if tile is None or tile.buffer not in r.shared:
+    """The layout of the tile in shared memory, if its rows or columns consist of aligned 16-byte runs.
+
+    Each lane computes where one of them starts, so they may be anywhere, for example all behind the last row
+    of an array in the place of that row.
+    """
+    down, along, chunk = "matrix_row", "matrix_column", 16 // size
+    matrix, fragment = ("matrices_down", "matrices_along"), command.fragment
+    inside = facts.with_range(down, 0, ROWS).with_range(along, 0, chunk)
+    inside = inside.with_range(matrix[0], 0, quotient(fragment.rows, constant(ROWS)))
+    inside = inside.with_range(matrix[1], 0, quotient(fragment.columns, constant(chunk)))
+    row = ROWS * variable(matrix[0]) + variable(down)
+    column = chunk * variable(matrix[1]) + variable(along)
+    found: list[_Rows] = []
+
+    def probe() -> i.Command:
+        access = r.read(command.tile, (row, column), inside)
+        if isinstance(access, i.Access) and access.buffer in r.shared:
+            linear = simplify(r.linear(access), inside)
+            for name, are_rows in ((along, True), (down, False)):
+                start = simplify(linear - variable(name), inside)
+                apart = name not in start.variables and not r.scalars.depends_on({name})
+                if apart and divides(chunk, start, inside):
+                    found.append(_Rows(are_rows))
+        return i.Skip()
+
+    try:
+        r.scalars.enclose(probe)
+    except TranslationError:
         return None
-    aligned = divides(chunk, tile.offset, facts) and divides(chunk, tile.leading, facts)
-    return _Rows(tile.row_major) if aligned else None
+    return next(iter(found), None)
 
 
 def _tile(r: Resolver, command: i.LoadFragment, facts: Facts) -> i.Tile | None:

@@ -111,7 +111,8 @@ def _split(loop: i.For, first: int, facts: Facts) -> i.Command:
     known = facts.with_range(loop.index, 0, first)
     one = replace(loop, count=constant(first), body=decide(loop.body, known))
     if _sums_products(loop):
-        return i.sequence(one, substituted(loop.body, {NatVariable(loop.index): constant(first)}))
+        last = substituted(loop.body, {NatVariable(loop.index): constant(first)})
+        return i.sequence(one, decide(last, facts))
     shifted: Mapping[Atom, Nat] = {NatVariable(loop.index): variable(loop.index) + first}
     rest = replace(loop, count=loop.count - first, body=substituted(loop.body, shifted))
     if _brings_tiles(loop):

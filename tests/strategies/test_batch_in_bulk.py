@@ -7,13 +7,17 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
+from codegen.execute import execute
 from codegen.ir.kernel import Kernel
-from codegen.pipeline import generate
+from codegen.pipeline import assemble, generate
 from rewrites.result import Failure
+from rise.check.specialise import inputs_of
 from rise.errors import StrategyError
 from rise.expr import Expr
+from rise.interpret import random_inputs
 from strategies.batches.banks import Matrices, Order, Run
 from strategies.batches.batch import batch
 from strategies.batches.plans import at_once, in_bulk, suit_bulk, suit_padded
@@ -381,14 +385,40 @@ PATTERNS = [
 def test_rows_that_start_in_few_banks_are_swizzled_and_exact(
     shape: tuple[int, int, int], pattern: int, body: str
 ) -> None:
-    """Longer rows come in panels. Instructions load fragments, where all their rows exist."""
+    """Longer rows come in panels. Instructions load fragments, also where the last rows do not exist."""
     term = products(2, *shape, "f16", "AA", body)
     low = lowered(term)
     assert exact(term, low)
     source = generate(low, "f").source
     assert f"Swizzled<half, {pattern}>" in source
-    assert ("load_matrices<4>" in source) == (shape[0] % 16 == 0)
+    assert "load_matrices<4>" in source
     assert source.count("bulk_load(") == 2 and "bulk_load_run" not in source
+
+
+# m, n and k: instructions add up 16 terms, and whole steps of so many leave others
+TAILS = [(104, 104, 104), (120, 120, 120), (40, 56, 72), (17, 104, 41), (97, 40, 120), (40, 73, 73)]
+
+
+@pytest.mark.parametrize(("shape", "layout"), in_turn(TAILS, ("AA", "AT", "TA")))
+def test_whole_steps_load_fragments_by_instructions(shape: tuple[int, int, int], layout: str) -> None:
+    """Only the last step of a sum has zeros behind its terms, and loads single elements; it is peeled."""
+    term = products(2, *shape, "f16", layout)
+    made = generate(lowered(term), "f")
+    emulated_exactly(term, made)
+    loop = made.source.split("// reduceSeq\n")[1].split("for (int k")[0]
+    m, n, k = shape
+    rows = (k if layout[0] == "A" else m, n if layout[1] == "A" else k)
+    assert loop.count("load_matrices") == sum(row % 8 == 0 for row in rows)
+
+
+def test_a_row_behind_the_last_does_not_reach_sums() -> None:
+    """The terms of a row that instructions read behind its last one are those of the next row."""
+    term = products(1, 40, 40, 24)
+    a, b = random_inputs(inputs_of(term), 5, exact=True)
+    a[0, 1::2], b[0, :, 1::2] = np.inf, np.nan
+    found = np.asarray(execute(assemble(lowered(term), "f"), [a, b], "emulate"))
+    wanted = a[0, ::2].astype(np.float32) @ b[0, :, ::2].astype(np.float32)
+    assert np.array_equal(found[0, ::2, ::2], wanted)
 
 
 @pytest.mark.parametrize("n", [32, 64, 96, 128])
