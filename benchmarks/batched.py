@@ -93,9 +93,7 @@ def measured(torch: Any, size: int, result: str, total: int, only: bool) -> Line
     batch = max(1, total // (size * size * (4 + WIDTH[result])))
     of = (batch, size, size)
     a, b = (torch.randn(of, device="cuda", dtype=torch.float16) for _ in range(2))
-    out = torch.full(
-        of, math.nan, device="cuda", dtype=type_of(torch, result)
-    )
+    out = torch.full(of, math.nan, device="cuda", dtype=type_of(torch, result))
     program, sizes = PROGRAMS[NAMES[result]], {"b": batch, "n": size}
     ours = codegen.compile(program, sizes=sizes, backend="cuda")
     ours(a, b, out=out)

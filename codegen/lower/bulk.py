@@ -4,6 +4,8 @@ A box may start anywhere in an array whose rows are multiples of 16 bytes (see `
 of any array, and start at any of its elements. Its offset from a 16-byte boundary is the same in shared and
 in global memory, so the copy engine moves whole chunks of 16 bytes. A run is therefore a whole buffer. It may
 reach beyond the end of the array: only its elements that exist are moved.
+
+The unit moves a box row by row. So what is a box of short rows and a run is moved as a run.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from rise.errors import TranslationError
 from rise.nat import Atom, Facts, Nat, NatVariable, at_least, constant, less_than, simplify, variable
 from rise.types import Scalar, shape
 
+SHORT = 64  # bytes of a row, of which the unit moves few in the time of a line
+
 
 def only_copies(commands: Sequence[i.Command]) -> TypeGuard[Sequence[i.BulkCopy]]:
     return all(isinstance(command, i.BulkCopy) for command in commands)
@@ -31,35 +35,50 @@ def copied(r: Resolver, expected: i.Expect, copies: Sequence[i.BulkCopy], facts:
 
     Raises TranslationError R0731 for what is neither a box nor a run.
     """
-    barrier, boxes = r.write(expected.barrier, (), facts), _boxes(r, copies, facts)
-    if isinstance(boxes, list):
-        return i.sequence(i.Expect(barrier, expected.bytes), *boxes)
-    return i.sequence(*(_run(r, copy, facts, boxes) for copy in copies), i.Expect(barrier, 0))
+    barrier, (commands, are_boxes) = r.write(expected.barrier, (), facts), _moved(r, copies, facts)
+    if are_boxes:
+        return i.sequence(i.Expect(barrier, expected.bytes), *commands)
+    return i.sequence(*commands, i.Expect(barrier, 0))
 
 
 def stored(r: Resolver, command: i.BulkStore, facts: Facts) -> i.Command:
     """The store of a box, or else of a run. Raises TranslationError R0731 for what is neither."""
-    boxes = _boxes(r, [command], facts)
-    return i.sequence(*boxes) if isinstance(boxes, list) else _run(r, command, facts, boxes)
+    commands, _ = _moved(r, [command], facts)
+    return i.sequence(*commands)
 
 
-def _boxes(
+def _moved(
     r: Resolver, commands: Sequence[i.BulkCopy | i.BulkStore], facts: Facts
-) -> list[i.Command] | TranslationError:
-    """The copies or stores of boxes, or why one of them is none: then there are no maps for the others."""
+) -> tuple[list[i.Command], bool]:
+    """Copies or stores of boxes, or else of runs, and which. Runs come first where rows are short."""
+    if any(map(_has_short_rows, commands)):
+        try:
+            return _runs(r, commands, facts, TranslationError("R0731", "no run", commands[0].origin)), False
+        except TranslationError:
+            pass  # a box that is no run
     known = dict(r.maps)
     try:
-        return [box.copied(r, command, facts) for command in commands]
+        return [box.copied(r, command, facts) for command in commands], True
     except TranslationError as refused:
-        r.maps = known
-        return refused
+        r.maps = known  # those of the others
+        return _runs(r, commands, facts, refused), False
 
 
-def _run(
-    r: Resolver, command: i.BulkCopy | i.BulkStore, facts: Facts, refused: TranslationError
-) -> i.Command:
-    """The copy or store of a run. refused: the error to raise if it is not a run either"""
-    return r.scalars.enclose(lambda: _resolved(r, command, facts, refused))
+def _has_short_rows(command: i.BulkCopy | i.BulkStore) -> bool:
+    sizes, element = shape(command.value.type)
+    width = element.bytes if isinstance(element, Scalar) else 0
+    return len(sizes) > 1 and sizes[-1].value is not None and sizes[-1].value * width < SHORT
+
+
+def _runs(
+    r: Resolver, commands: Sequence[i.BulkCopy | i.BulkStore], facts: Facts, refused: TranslationError
+) -> list[i.Command]:
+    """The copies or stores of runs. refused: the error to raise if one is not a run either"""
+
+    def made(command: i.BulkCopy | i.BulkStore) -> i.Command:
+        return r.scalars.enclose(lambda: _resolved(r, command, facts, refused))
+
+    return [made(command) for command in commands]
 
 
 def _resolved(

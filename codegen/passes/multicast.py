@@ -29,7 +29,8 @@ def multicast(function: i.Function) -> i.Function:
         own = _differing(loop)
 
         def load(copy: i.BulkCopy) -> i.BulkCopy:
-            parts = _in_parts(copy, maps[copy.map], loop.index, own, blocks)
+            is_box = copy.map in maps  # and no run
+            parts = _in_parts(copy, maps[copy.map], loop.index, own, blocks) if is_box else None
             if parts is None:
                 return copy
             new, parameter = parts

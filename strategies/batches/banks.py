@@ -70,6 +70,11 @@ class Run:
         return row * self.row + column * self.column
 
     @property
+    def line(self) -> int:
+        """From the first of adjacent elements to the first of the next ones: a row, or a column."""
+        return max(self.row, self.column)
+
+    @property
     def pairs(self) -> int:
         """How many elements of a pair one access moves."""
         return PAIR if self.column == self.width and self.row % (PAIR * self.width) == 0 else 1

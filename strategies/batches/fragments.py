@@ -171,17 +171,23 @@ def stored_order(result: Type, tile: tuple[int, int], in_pairs: bool = True) -> 
 
 def order_of(term: Expr, sizes: Block, tile: tuple[int, int], terms: int) -> Order:
     """The best order of the lanes of a warp for matrices in runs. terms: how many an instruction adds up"""
+    product = Product.of(next(iter(outermost_parts(term, is_product))))
+    return in_runs(product, term.type, sizes, terms).best_order(tile)
+
+
+def in_runs(product: Product, result: Type, sizes: Block, terms: int) -> Matrices:
+    """Where the elements of a product's matrices are in runs. terms: how many an instruction adds up"""
     m, n, k = sizes
-    left, right = Product.of(next(iter(outermost_parts(term, is_product)))).operands
+    left, right = product.operands
     of_rows, of_columns = row_of(left), row_of(right)
-    element = shape(term.type)[1]
+    element = shape(result)[1]
     by_rows = of_rows is None or of_rows.contiguity.dimensions[-1]
     by_columns = of_columns is not None and of_columns.contiguity.dimensions[-1]
     wide = shape(left.type)[1]
     width = wide.bytes if isinstance(wide, Scalar) else PART
     a, b = Run.of(m, k, width, by_rows), Run.of(k, n, width, not by_columns)
-    result = Run.of(m, n, element.bytes if isinstance(element, Scalar) else PART)
-    return Matrices(a, b, result, k, terms).best_order(tile)
+    stored = Run.of(m, n, element.bytes if isinstance(element, Scalar) else PART)
+    return Matrices(a, b, stored, k, terms)
 
 
 def row_copy(term: Expr, threads: int, vector: int = 0, in_memory: bool = True) -> TileCopy:

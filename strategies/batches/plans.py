@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rise.types import SCALARS
+from strategies.batches.banks import ROWS_AT_ONCE
+from strategies.batches.costs import BYTES, Tile, best_tile, cost, cycles
 from strategies.batches.fragments import COLUMNS, ROWS
-from strategies.batches.sizes import ALIGNMENTS, LARGEST_SIDE, OPERANDS, RESERVED, ROOM, Sizes
+from strategies.batches.sizes import ALIGNMENTS, CHUNK, LARGEST_SIDE, OPERANDS, RESERVED, ROOM, Sizes
 from strategies.memory_bound.blocks import WARP
 
 THREADS, WARPS, BLOCKS = "threads", "warps", "blocks"
@@ -28,7 +29,10 @@ TALLEST, WIDE = 4 * ROWS, 96  # rows of a tile with half of the columns, if ther
 ALL_BANKS = 128  # bytes of shared memory, after which the next are in the same banks
 MOST_SUMS = 48 * 88  # elements of a matrix that are in the registers of a warp
 LEAST_ODD, LEAST_BULK = 4 * 1024, 6 * 1024  # bytes of a product that the copying unit brings and takes
-LEAST_OF_MANY = 5 * 512  # the same of odd matrices, several of which it brings, or which are not adjacent
+LEAST_OF_MANY = 5 * 512  # the same of several odd matrices, of those that are apart, or of several warps
+LARGEST_OF_MANY = 20 * 1024  # bytes of a product of which it brings several
+CROWDED = 1.25  # how much longer than memory tiles take at most that read crowded rows again
+WORTH = 0.965  # how much longer than others the best tile takes at most where it replaces the usual one
 MOST_AT_ONCE, MANY_RUNS = 4, 4096  # matrices of a run, of which there are at least so many
 LEAST_PADDED = 113  # rows and columns
 
@@ -63,9 +67,8 @@ def plan_of(sizes: Sizes, part: int = 0, wide: int = 0) -> Plan:
     """
     if not sizes.by_fragments:
         return by_threads(sizes)
-    rows, columns = -(-sizes.rows // ROWS) * ROWS, -(-sizes.columns // COLUMNS) * COLUMNS
     fits = sizes.whole(ALIGNMENTS[-1]) * sizes.bytes <= 2 * TILE
-    return by_warps(sizes) if rows * columns <= ONE_WARP and fits else by_blocks(sizes, part, wide)
+    return by_warps(sizes) if _of_one_warp(sizes) and fits else by_blocks(sizes, part, wide)
 
 
 def parts(sizes: Sizes, rows: int, columns: int) -> int:
@@ -82,19 +85,27 @@ def suit_bulk(sizes: Sizes) -> bool:
     It cannot pad rows, so rows as long as all banks start in the same bank, unless they are swizzled.
     """
     odd = LEAST_OF_MANY if sizes.are_apart or at_once(sizes) > 1 else LEAST_ODD
-    large = sizes.bytes >= (odd if sizes.is_odd else LEAST_BULK)
+    least = odd if sizes.is_odd else LEAST_BULK
+    large = sizes.bytes >= (least if _of_one_warp(sizes) else LEAST_OF_MANY)
     return sizes.by_fragments and large and not (_crowded(sizes) and _read_again(sizes))
 
 
 def suit_padded(sizes: Sizes) -> bool:
     """Whether fragments are faster from padded rows, in spite of the copy: measured.
 
-    Each tile of rows reads the second operand again. Of whole chunks, `ldmatrix` reads runs as they are.
-    Two blocks have to fit, even if one operand's padded rows lie behind all that is read.
+    Of large matrices, each tile of rows reads the second operand again; of whole chunks, `ldmatrix` reads
+    runs as they are. Of small ones, rows that all start in the same bank take longer than the copy does, even
+    where the unit could swizzle them. Two blocks have to fit, even if padded rows of one operand lie behind
+    all that is read.
     """
-    large = min(sizes.rows, sizes.columns) >= LEAST_PADDED
+    if not sizes.by_fragments:
+        return False
+    large = min(sizes.rows, sizes.columns) >= LEAST_PADDED and not sizes.are_chunks and suit_bulk(sizes)
+    small = _elements(sizes) <= 2 * ONE_WARP and sizes.bytes >= LEAST_BULK
+    narrow = sizes.runs is not None and sizes.runs.left.width == CHUNK // ROWS_AT_ONCE
+    crowded = small and narrow and any(row % ALL_BANKS == 0 for row in sizes.row_bytes)
     room = sum(sizes.read) + max(sizes.padded) + RESERVED <= ROOM // 2
-    return large and room and not sizes.are_chunks
+    return (large or crowded) and room
 
 
 def _crowded(sizes: Sizes) -> set[int]:
@@ -103,21 +114,45 @@ def _crowded(sizes: Sizes) -> set[int]:
 
 
 def _read_again(sizes: Sizes) -> bool:
-    """Whether each tile of rows reads the crowded operand again, as it does the second operand.
+    """Whether each tile of rows reads crowded rows again, as it does the second operand, and loses by that.
 
     Of whole chunks, one instruction would load eight rows from the same banks.
     """
-    if len(sizes.row_bytes) != OPERANDS or sizes.are_chunks:
+    if len(sizes.row_bytes) != OPERANDS or sizes.runs is None:
         return True
-    width = SCALARS[sizes.operand].bytes
-    first = _crowded(sizes) == {sizes.depth * width} and sizes.columns * width in sizes.row_bytes
-    return not first and sizes.rows > TALL[0]
+    if sizes.are_chunks and sizes.runs.right.width == CHUNK // ROWS_AT_ONCE:
+        return True
+    if sizes.runs.right.line % ALL_BANKS or sizes.rows <= TALL[0]:
+        return False
+    tile = best_tile(sizes, (at_once(sizes),))
+    return cost(sizes, tile) > CROWDED * sizes.bytes / BYTES
+
+
+def _of_one_warp(sizes: Sizes) -> bool:
+    return _elements(sizes) <= ONE_WARP
+
+
+def _elements(sizes: Sizes) -> int:
+    """Of a result, up to whole fragments."""
+    return -(-sizes.rows // ROWS) * ROWS * -(-sizes.columns // COLUMNS) * COLUMNS
 
 
 def in_bulk(sizes: Sizes, rows: int = 0, columns: int = 0) -> Plan:
-    """One matrix for each block, a tile of so many rows and columns for each warp; 0: chosen (measured).
+    """A block for each matrix, or for several, a tile of so many rows and columns for each warp; 0: chosen.
 
-    A tile has all columns, and the number of rows that pads the matrix least. A matrix that would be one
+    The tile is the usual one, unless another one is faster by far. Costs count no loads by `ldmatrix`.
+    """
+    tile = usual_tile(sizes, rows, columns)
+    if not (rows or columns or sizes.pattern or sizes.are_chunks or sizes.runs is None):
+        best = best_tile(sizes, counts(sizes))
+        tile = best if cost(sizes, best) < WORTH * cycles(sizes, tile) else tile
+    return Plan(BLOCKS, tile.count, WARP * tile.warps(sizes), True, tile.rows, BULK, 0, tile.columns)
+
+
+def usual_tile(sizes: Sizes, rows: int = 0, columns: int = 0) -> Tile:
+    """A tile of so many rows and columns; 0: chosen (measured).
+
+    It has all columns, and the number of rows that pads the matrix least. A matrix that would be one
     tile is halved, and so are tiles of swizzled rows. Two of the tallest tiles have half of the columns each,
     if nothing more is padded.
     """
@@ -135,16 +170,19 @@ def in_bulk(sizes: Sizes, rows: int = 0, columns: int = 0) -> Plan:
     rows = rows or best
     fits = ONE_WARP if sizes.is_odd or 2 * half == wide else 2 * ONE_WARP
     halved = sizes.pattern or (rows >= sizes.rows and rows * wide > fits)
-    columns = columns or (half if halved else wide)
-    return Plan(BLOCKS, at_once(sizes), WARP * parts(sizes, rows, columns), True, rows, BULK, 0, columns)
+    return Tile(rows, columns or (half if halved else wide), at_once(sizes))
+
+
+def counts(sizes: Sizes) -> range:
+    """How many matrices a block may bring as one run, so that many blocks are left."""
+    apart = any(sizes.adjacent) or sizes.pattern or sizes.bytes > LARGEST_OF_MANY
+    return range(1, 2 if apart else min(MOST_AT_ONCE, max(1, sizes.batch // MANY_RUNS)) + 1)
 
 
 def at_once(sizes: Sizes) -> int:
-    """How many matrices a block brings as one run: several small ones, if many blocks are left (measured)."""
-    if any(sizes.adjacent) or sizes.pattern or sizes.bytes > TILE:
-        return 1
+    """How many it usually brings: several small ones (measured)."""
     count = min(MOST_AT_ONCE, max(2, TILE // sizes.bytes))
-    return count if sizes.batch >= count * MANY_RUNS else 1
+    return count if sizes.bytes <= TILE and count in counts(sizes) else 1
 
 
 def in_bulk_padded(sizes: Sizes, rows: int = 0, columns: int = 0) -> Plan:

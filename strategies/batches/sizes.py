@@ -9,7 +9,8 @@ from rise.expr import Expr, Lambda, call, subterms
 from rise.types import SCALARS, TF32, Scalar, shape
 from strategies.abstraction import outermost_parts
 from strategies.batches.adjacent import adjacent
-from strategies.batches.fragments import FRAGMENTS, ROWS
+from strategies.batches.banks import Matrices
+from strategies.batches.fragments import FRAGMENTS, ROWS, in_runs
 from strategies.batches.runs import PADDING, added_by_padding, arrays_of, row_bytes, stored_part, width_of
 from strategies.matmul.products import Product, is_product
 from strategies.memory_bound.blocks import WARP, WIDEST, reduced_length
@@ -44,6 +45,7 @@ class Sizes:
     row_bytes: of the matrices that are read
     reduced: how many elements the longest reduction has
     adjacent: of each array, what divides the places where adjacent elements begin; 0 if matrices are adjacent
+    runs: where the elements of the product's matrices are, as they are in memory
     """
 
     batch: int
@@ -58,6 +60,7 @@ class Sizes:
     row_bytes: tuple[int, ...] = ()
     reduced: int = 1
     adjacent: tuple[int, ...] = ()
+    runs: Matrices | None = None
 
     @classmethod
     def of(cls, term: Expr) -> Sizes | None:
@@ -80,19 +83,19 @@ class Sizes:
         read = [prod(n.value or 1 for n in shape(run)[0][1:]) * width_of(run) for run in runs]
         operand = multiplied_type(found[0]) if found else ""
         reductions = [length.value or 1 for part in subterms(function) if (length := reduced_length(part))]
+        sides, terms = (rows, prod(rest), max(depths, default=1)), FRAGMENTS.get(operand, (0, 0, 0))[-1]
         return cls(
             batch,
             tuple(read),
             rows * prod(rest) * element.bytes,
-            rows,
-            prod(rest),
-            max(depths, default=1),
+            *sides,
             operand,
             any(len(shape(run)[0]) > 2 for run in runs),
             (added_by_padding(runs), added_by_padding([term.type], stored_part(term.type))),
             tuple(map(row_bytes, runs)),
             max(reductions, default=1),
             adjacent(xs),
+            in_runs(found[0], term.type, sides, terms) if terms else None,
         )
 
     @property

@@ -60,8 +60,8 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
         return None
     if plan.by != THREADS and Family.MMA not in search.gpu.sustained:
         return None
-    copied = suit_bulk(sizes) and Family.WGMMA in search.gpu.sustained
-    bulk, others = tuple(copied_in_bulk(sizes)) if copied else (), tuple(alternatives(plan))
+    has_unit = Family.WGMMA in search.gpu.sustained
+    bulk, others = tuple(copied_in_bulk(sizes)) if has_unit else (), tuple(alternatives(plan))
     points = (*others, *bulk) if are_few_runs(search, sizes, plan) else (*bulk, *others)
     if are_few_rows(search, sizes, plan):
         points = (Point.by("tensor_core", tiles(sizes)), *points)
@@ -115,6 +115,8 @@ def copied_in_bulk(sizes: Sizes) -> Iterator[Point]:
     """The plans for matrices that the copying unit brings, then one with fewer registers for each warp."""
     if suit_padded(sizes):
         yield Point.of("batch", {"operands": BULK_PADDED})
+    if not suit_bulk(sizes):
+        return
     yield Point.of("batch", {"operands": BULK})
     plan, half = in_bulk(sizes), -(-sizes.columns // (2 * COLUMNS)) * COLUMNS
     rows = next(part for part in (2 * TALL[-1], *TALL) if (part, half) != (plan.rows, plan.columns))

@@ -28,7 +28,7 @@ from strategies.search.batches import batched
 from strategies.search.choice import Search
 from strategies.search.hardware import for_target
 from strategies.search.problem import Problem
-from tests.support.batches import exact, products, program
+from tests.support.batches import exact, products, program, sizes_of
 from tests.support.nightly import every_other, in_turn
 from tests.support.programs import succeeded
 
@@ -41,11 +41,7 @@ def used(low: Expr) -> set[str]:
 
 def by(term: Expr) -> str:
     """Who multiplies the matrices of a program."""
-    while isinstance(term, Lambda):
-        term = term.body
-    sizes = Sizes.of(term)
-    assert sizes is not None
-    return plan_of(sizes).by
+    return plan_of(sizes_of(term)).by
 
 
 # --- who multiplies ---------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from strategies.batches.sizes import Sizes
 from strategies.search.batches import batched
 from strategies.search.choice import Search
 from strategies.search.hardware import for_target
-from tests.support.batches import exact, products, program
+from tests.support.batches import exact, products, program, sizes_of
 from tests.support.kernels import emulated_exactly
 from tests.support.nightly import every_other, in_turn
 from tests.support.programs import succeeded
@@ -206,7 +206,7 @@ def sizes(n: int, result: int = 4) -> Sizes:
 
 def test_padded_rows_are_for_large_matrices_whose_rows_are_no_chunks() -> None:
     def padded(m: int, n: int, k: int, result: int = 4, beside: tuple[int, ...] = ()) -> bool:
-        rows, read = (2 * k, 2 * n), (2 * m * k, 2 * k * n, *beside)
+        rows, read = (2 * k, 2 * n, *beside), (2 * m * k, 2 * k * n, *beside)
         return suit_padded(Sizes(1009, read, m * n * result, m, n, k, "f16", row_bytes=rows))
 
     for result in (2, 4):
@@ -277,9 +277,7 @@ def test_crowded_rows_come_in_bulk_unless_they_are_read_again(
     shape: tuple[int, int, int], copied: bool
 ) -> None:
     """Rows of 128 and 256 bytes start in the same bank, and are not swizzled if only one operand has them."""
-    m, n, k = shape
-    read, rows = (2 * m * k, 2 * k * n), (2 * k, 2 * n)
-    assert suit_bulk(Sizes(2000, read, 4 * m * n, m, n, k, "f16", row_bytes=rows)) == copied
+    assert suit_bulk(sizes_of(products(2000, *shape))) == copied
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,11 @@ from codegen.execute import execute
 from codegen.pipeline import assemble
 from rise.check.program import check_text
 from rise.check.specialise import inputs_of, specialise
-from rise.expr import Expr
+from rise.expr import Expr, Lambda
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
+from strategies.batches.batch import matrices_of
+from strategies.batches.sizes import Sizes
 from tests.support.kernels import parts
 
 DOT = "zip(row)(col) |> map((x, y) => f32(x) * f32(y)) |> reduce(+, 0)"
@@ -43,6 +45,15 @@ def products(
 
 def program(text: str, **sizes: int) -> Expr:
     return data_flow(specialise(check_text(text)["f"], sizes))
+
+
+def sizes_of(term: Expr) -> Sizes:
+    """What is known of a matrix of a batch, of a program of such matrices."""
+    while isinstance(term, Lambda):
+        term = term.body
+    found = Sizes.of(matrices_of(term))
+    assert found is not None
+    return found
 
 
 def exact(term: Expr, low: Expr, seed: int = 5) -> bool:

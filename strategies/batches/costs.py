@@ -1,0 +1,106 @@
+"""How long a multiprocessor takes for a matrix of a batch that the copying unit brings.
+
+Memory takes its time, and so do tensor cores, shared memory, and the blocks: each waits for its operands,
+multiplies, and waits until its results have left. Blocks overlap, as many as there are registers and shared
+memory for. So the best tiles are not those with the fewest loads, but those whose warps have few registers
+besides their sums.
+
+The numbers were fitted to kernels that were measured on an H200, benchmarks/results/batch-tiles-h200.csv: of
+425, 93 % take what they say, give or take a quarter. Of 42 products with several tiles, the one with the
+least cost takes 1.1 % longer than the fastest, 14 % at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from strategies.batches.banks import INSTRUCTION, ROWS_AT_ONCE
+from strategies.batches.fragments import COLUMNS, FRAGMENTS, ROWS
+from strategies.batches.sizes import RESERVED, ROOM, Sizes
+from strategies.memory_bound.blocks import WARP
+
+BYTES = 17.3  # that memory moves in a cycle of a multiprocessor
+BLOCK = 2500  # cycles that a block waits, whatever it computes
+EACH, AT_ONCE = 8, 3  # cycles of an instruction: until a warp starts the next, and of the tensor cores
+ACCESS = 0.5  # cycles of an access of a warp to shared memory
+TOGETHER = (
+    2.25  # how much of the shorter of two times adds to the longer: powers are added, and more hide more
+)
+PART = 1.05  # how much longer tiles of some columns take, for conditions on columns at an edge; or one warp
+BESIDES = 30  # registers of a thread that are neither sums nor fragments of the second operand
+MOST_OF_THREAD, MOST_SUMS = 255, 190  # registers; those of sums and fragments, with which none are spilled
+QUARTERS, REGISTERS = 4, 1 << 14  # of a multiprocessor; registers of each
+MOST_WARPS, MOST_PARTS, MOST_BLOCKS = 8, 4, 32  # of a block; of the columns; of a multiprocessor
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The rows and columns of a matrix that a warp computes, and how many matrices a block has."""
+
+    rows: int
+    columns: int
+    count: int = 1
+
+    def warps(self, sizes: Sizes) -> int:
+        return -(-sizes.rows // self.rows) * -(-sizes.columns // self.columns)
+
+    @property
+    def sums(self) -> int:
+        """The registers of a thread for sums, and for fragments of the second operand."""
+        return self.rows * self.columns // WARP + self.columns // COLUMNS * 2
+
+
+def best_tile(sizes: Sizes, counts: Iterable[int]) -> Tile:
+    """The tile with the least cost, for a block that has one of these numbers of matrices."""
+    return min((tile for count in counts for tile in tiles(sizes, count)), key=lambda tile: cost(sizes, tile))
+
+
+def cost(sizes: Sizes, tile: Tile) -> float:
+    """Cycles of a multiprocessor for each matrix, and what a single warp or several columns of tiles add."""
+    return cycles(sizes, tile) * (PART if tile.columns < sizes.columns or tile.warps(sizes) == 1 else 1)
+
+
+def tiles(sizes: Sizes, count: int) -> Iterator[Tile]:
+    """Of all columns or of a part of them, and of any number of rows, without too many registers or warps."""
+    octets = -(-sizes.columns // COLUMNS)
+    for parts in range(1, min(octets, MOST_PARTS) + 1):
+        for rows in range(ROWS, -(-sizes.rows // ROWS) * ROWS + 1, ROWS):
+            tile = Tile(rows, -(-octets // parts) * COLUMNS, count)
+            if tile.sums <= MOST_SUMS and tile.warps(sizes) <= MOST_WARPS:
+                yield tile
+
+
+@lru_cache(maxsize=1 << 12)
+def cycles(sizes: Sizes, tile: Tile) -> float:
+    """Of a multiprocessor for each matrix."""
+    warps, terms = tile.warps(sizes), FRAGMENTS[sizes.operand][-1]
+    steps = -(-sizes.depth // terms)
+    instructions = steps * (tile.rows // INSTRUCTION[0]) * -(-tile.columns // INSTRUCTION[1])
+    memory = sizes.bytes / BYTES
+    life = BLOCK + tile.count * (EACH * instructions + memory)
+    times = (
+        memory,
+        ACCESS * warps * accesses(sizes, tile),
+        AT_ONCE * warps * instructions,
+        life / (tile.count * blocks(sizes, tile)),
+    )
+    return float(sum(time**TOGETHER for time in times) ** (1 / TOGETHER))
+
+
+def accesses(sizes: Sizes, tile: Tile) -> int:
+    """Of a warp to shared memory, where accesses to one bank take turns."""
+    if sizes.runs is None:
+        return 0
+    size = (tile.rows, tile.columns)
+    return sizes.runs.turns(size, sizes.runs.best_order(size))
+
+
+def blocks(sizes: Sizes, tile: Tile) -> int:
+    """How many a multiprocessor has room for."""
+    registers = -(-min(MOST_OF_THREAD, tile.sums + BESIDES) // ROWS_AT_ONCE) * ROWS_AT_ONCE
+    warps = QUARTERS * (REGISTERS // (WARP * registers))
+    read, written = sum(sizes.read), sizes.written
+    shared = max(read, written) if tile.count == 1 else tile.count * (read + written)
+    return max(1, min(warps // tile.warps(sizes), ROOM // (shared + RESERVED), MOST_BLOCKS))

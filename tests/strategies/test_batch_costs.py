@@ -1,0 +1,147 @@
+"""The cost of a tile of a matrix that the copying unit brings, beside what was measured."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from itertools import groupby
+from math import exp, log
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from strategies.batches.costs import (
+    BYTES,
+    MOST_SUMS,
+    MOST_WARPS,
+    Tile,
+    best_tile,
+    blocks,
+    cost,
+    cycles,
+    tiles,
+)
+from strategies.batches.plans import counts, in_bulk, usual_tile
+from strategies.batches.sizes import Sizes
+from strategies.search.batches import batched
+from strategies.search.choice import Search
+from strategies.search.hardware import for_target
+from tests.support.batches import products, sizes_of
+from tests.support.nightly import every_other
+
+MEASURED = Path(__file__).parents[2] / "benchmarks/results/batch-tiles-h200.csv"
+BATCH_BYTES, CLOCK, MULTIPROCESSORS = 300_000_000, 1.75e9, 132  # of an H200
+
+
+@cache
+def known(
+    m: int, n: int, k: int, layouts: str = "AA", type_: str = "f16", body: str = "plain", b: int = 1 << 17
+) -> Sizes:
+    return sizes_of(products(b, m, n, k, type_, layouts, body))
+
+
+def measured() -> Iterator[tuple[Sizes, list[tuple[Tile, float]]]]:
+    """For each product, its tiles, and how many cycles of a multiprocessor each matrix took."""
+    with MEASURED.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    names = ("m", "n", "k", "layouts", "operand", "result")
+    for (m, n, k, layouts, operand, result), each in groupby(rows, lambda row: tuple(map(row.get, names))):
+        bodies = {("tf32", "f32"): "rounded to tf32", ("f16", "f32"): "plain", ("bf16", "f32"): "plain"}
+        body = bodies.get((operand, result)) or ("rounded" if operand == result else "")
+        if body:
+            type_ = "f32" if operand == "tf32" else str(operand)
+            sizes = known(int(m or 0), int(n or 0), int(k or 0), str(layouts), type_, body)
+            yield sizes, [of_row(row, sizes) for row in each]
+
+
+def of_row(row: Mapping[str, str], sizes: Sizes) -> tuple[Tile, float]:
+    tile = Tile(int(row["rows"]), int(row["columns"]), int(row["count"]))
+    batch = BATCH_BYTES // sizes.bytes
+    return tile, float(row["us"]) * 1e-6 * CLOCK * MULTIPROCESSORS / batch
+
+
+def test_costs_are_close_to_what_was_measured() -> None:
+    """Nine of ten kernels within a quarter, and the tile with the least cost close to the fastest."""
+    near, lost = list[bool](), list[float]()
+    for sizes, each in measured():
+        near += [abs(log(cycles(sizes, tile) / time)) < log(1.25) for tile, time in each]
+        fit = [(t, time) for t, time in each if t.sums <= MOST_SUMS and t.warps(sizes) <= MOST_WARPS]
+        if len(fit) > 1:
+            chosen = min(fit, key=lambda pair: cost(sizes, pair[0]))[1]
+            lost.append(chosen / min(time for _, time in fit))
+    assert len(near) > 380 and sum(near) / len(near) > 0.9
+    assert len(lost) > 30 and exp(sum(map(log, lost)) / len(lost)) < 1.02 and max(lost) < 1.15
+
+
+def test_costs_follow_the_tile() -> None:
+    """Sizes are drawn: seed 5. Memory is the least; fewer registers leave room for no fewer blocks."""
+    random = Random(5)
+    for _ in range(20):
+        m, n, k = (random.randint(17, 128) for _ in range(3))
+        sizes = known(
+            m, n, k, random.choice(("AA", "TT", "AT", "TA")), "f16", random.choice(("plain", "rounded"))
+        )
+        for tile in tiles(sizes, 1):
+            assert tile.sums <= MOST_SUMS and 1 <= tile.warps(sizes) <= MOST_WARPS
+            assert tile.rows % 16 == 0 and tile.columns % 8 == 0
+            assert cycles(sizes, tile) >= sizes.bytes / BYTES
+            fewer = replace(tile, rows=tile.rows // 32 * 16 or 16)
+            if fewer.warps(sizes) == tile.warps(sizes):
+                assert blocks(sizes, fewer) >= blocks(sizes, tile)
+        best = best_tile(sizes, counts(sizes))
+        assert all(cost(sizes, best) <= cost(sizes, tile) for tile in tiles(sizes, best.count))
+
+
+def test_tiles_of_half_the_columns_leave_room_for_more_blocks() -> None:
+    """Two warps with 80 rows have fewer registers than two with 48, of which the last has 17 in vain."""
+    for n in range(73, 80):
+        sizes = known(n, n, n, body="rounded", b=8191)
+        usual, chosen = usual_tile(sizes), in_bulk(sizes)
+        assert (usual.rows, usual.columns) == (48, 80)
+        assert (chosen.rows, chosen.columns) == (80, 40)
+        assert blocks(sizes, Tile(80, 40)) > blocks(sizes, usual)
+    for n in (33, 55, 65, 80, 81, 97, 107):
+        sizes = known(n, n, n, body="rounded", b=8191)
+        plan, usual = in_bulk(sizes), usual_tile(sizes)
+        assert (plan.rows, plan.columns) == (usual.rows, usual.columns), n
+
+
+@pytest.mark.parametrize(
+    ("shape", "layouts", "type_", "body", "operands"),
+    every_other(
+        [
+            # less than 6 KB, for several warps
+            ((32, 63, 2), "AT", "f16", "rounded", "bulk"),
+            ((119, 11, 8), "AA", "f16", "rounded", "bulk"),
+            ((128, 18, 3), "AA", "f16", "rounded", "bulk"),
+            ((95, 14, 6), "AT", "bf16", "rounded", "bulk"),
+            # rows of the first operand all start in the same bank, and each is read by one warp
+            ((64, 48, 27), "TT", "f16", "rounded", "bulk"),
+            ((83, 64, 4), "AA", "f32", "rounded to tf32", "bulk"),
+            # the same of small matrices
+            ((64, 9, 64), "AA", "f16", "rounded", "bulk_padded"),
+            ((100, 8, 64), "AA", "f16", "plain", "bulk_padded"),
+            ((4, 51, 128), "TT", "bf16", "rounded", "bulk_padded"),
+            ((20, 33, 64), "AT", "f16", "rounded", "bulk_padded"),
+            ((2, 8, 64), "TT", "f16", "rounded", None),
+            ((20, 27, 15), "TA", "f16", "rounded", None),
+        ]
+    ),
+)
+def test_the_copying_unit_brings_what_it_brings_faster(
+    shape: tuple[int, int, int], layouts: str, type_: str, body: str, operands: str | None
+) -> None:
+    """Each was measured with all of these operands."""
+    found = batched(Search(for_target("sm_90a"), "sm_90a"), products(1 << 14, *shape, type_, layouts, body))
+    assert found is not None
+    assert dict(found[0].point.parameters).get("operands") == operands
+
+
+def test_a_block_brings_several_matrices_where_that_is_faster_by_far() -> None:
+    sizes = known(95, 63, 19, "AT", "f16", "rounded")
+    assert usual_tile(sizes).count == 1 and in_bulk(sizes).count == 2
+    assert list(counts(replace(sizes, batch=4095))) == [1], "many blocks have to be left"
+    assert list(counts(known(108, 86, 25, "TA", "bf16", "rounded"))) == [1], "it is large"
