@@ -31,10 +31,13 @@ MOST_SUMS = 48 * 88  # elements of a matrix that are in the registers of a warp
 LEAST_ODD, LEAST_BULK = 4 * 1024, 6 * 1024  # bytes of a product that the copying unit brings and takes
 LEAST_OF_MANY = 5 * 512  # the same of several odd matrices, of those that are apart, or of several warps
 LARGEST_OF_MANY = 20 * 1024  # bytes of a product of which it brings several
-CROWDED = 1.25  # how much longer than memory tiles take at most that read crowded rows again
+CROWDED = 1.3  # how much longer than memory tiles take at most that read crowded rows again
 WORTH = 0.965  # how much longer than others the best tile takes at most where it replaces the usual one
 MOST_AT_ONCE, MANY_RUNS = 4, 4096  # matrices of a run, of which there are at least so many
 LEAST_PADDED = 113  # rows and columns
+MOST_CROWDED = 32 * 40  # elements of a result for whose operands rows that start in one bank are padded
+LITTLE = 1 / 8  # what is read of what is written, where threads bring so little sooner to padded rows,
+RESULTS = (12 * 1024, 48 * 1024)  # if these are so many bytes
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,8 @@ def suit_bulk(sizes: Sizes) -> bool:
     odd = LEAST_OF_MANY if sizes.are_apart or at_once(sizes) > 1 else LEAST_ODD
     least = odd if sizes.is_odd else LEAST_BULK
     large = sizes.bytes >= (least if _of_one_warp(sizes) else LEAST_OF_MANY)
-    return sizes.by_fragments and large and not (_crowded(sizes) and _read_again(sizes))
+    little = sum(sizes.read) <= LITTLE * sizes.written and RESULTS[0] <= sizes.written <= RESULTS[1]
+    return sizes.by_fragments and large and not little and not (_crowded(sizes) and _read_again(sizes))
 
 
 def suit_padded(sizes: Sizes) -> bool:
@@ -101,7 +105,7 @@ def suit_padded(sizes: Sizes) -> bool:
     if not sizes.by_fragments:
         return False
     large = min(sizes.rows, sizes.columns) >= LEAST_PADDED and not sizes.are_chunks and suit_bulk(sizes)
-    small = _elements(sizes) <= 2 * ONE_WARP and sizes.bytes >= LEAST_BULK
+    small = _elements(sizes) <= MOST_CROWDED and sizes.bytes >= LEAST_BULK
     narrow = sizes.runs is not None and sizes.runs.left.width == CHUNK // ROWS_AT_ONCE
     crowded = small and narrow and any(row % ALL_BANKS == 0 for row in sizes.row_bytes)
     room = sum(sizes.read) + max(sizes.padded) + RESERVED <= ROOM // 2

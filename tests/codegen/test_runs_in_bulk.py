@@ -46,8 +46,23 @@ def test_runs_are_exact_wherever_they_start(sizes: tuple[int, int, int], type_: 
     assert "bulk_load_run" in kernel.source and "bulk_store_run" in kernel.source
 
 
-def test_rows_of_whole_chunks_are_boxes() -> None:
-    assert "_run" not in made(twice(3, 7, 16, "f16")).source
+@pytest.mark.parametrize(("columns", "is_run"), [(8, True), (24, True), (32, False), (40, False)])
+def test_rows_of_whole_chunks_are_boxes_unless_they_are_short(columns: int, is_run: bool) -> None:
+    """The unit moves a box row by row, and a run at once."""
+    text = twice(3, 7, columns, "f16")
+    kernel = made(text)
+    emulated_exactly(check_expression(text), kernel)
+    assert ("bulk_load_run" in kernel.source) == ("bulk_store_run" in kernel.source) == is_run
+
+
+def test_parts_of_rows_are_boxes_however_short() -> None:
+    text = (
+        "fun(xs: 3.7.24.f16 => xs |> mapBlock(0)(fun(t => t |> map(take(8)) |> bulkCopy"
+        " |> mapSeq(mapThreads(0)(fun(x => x + x))))))"
+    )
+    kernel = made(text)
+    emulated_exactly(check_expression(text), kernel)
+    assert "bulk_load(" in kernel.source and "bulk_load_run" not in kernel.source
 
 
 @pytest.mark.parametrize("elements", [1, 8, 9, 77])

@@ -126,6 +126,10 @@ def test_tiles_of_half_the_columns_leave_room_for_more_blocks() -> None:
             ((100, 8, 64), "AA", "f16", "plain", "bulk_padded"),
             ((4, 51, 128), "TT", "bf16", "rounded", "bulk_padded"),
             ((20, 33, 64), "AT", "f16", "rounded", "bulk_padded"),
+            # little is read, and many results are written
+            ((73, 100, 2), "AT", "f16", "rounded", None),
+            ((122, 61, 5), "TA", "bf16", "plain", None),
+            # less than one warp computes, and less than 6 KB
             ((2, 8, 64), "TT", "f16", "rounded", None),
             ((20, 27, 15), "TA", "f16", "rounded", None),
         ]

@@ -269,11 +269,11 @@ def test_auto_lets_the_copying_unit_bring_what_it_brings_faster() -> None:
 @pytest.mark.parametrize(
     ("shape", "copied"),
     [
-        ((32, 128, 107), True), ((22, 64, 71), True), ((96, 128, 91), False),
+        ((32, 128, 107), True), ((22, 64, 71), True), ((96, 128, 91), True), ((112, 128, 99), False),
         ((112, 87, 128), True), ((48, 128, 32), False), ((112, 128, 96), False), ((96, 32, 64), True),
     ],
 )  # fmt: skip
-def test_crowded_rows_come_in_bulk_unless_they_are_read_again(
+def test_crowded_rows_come_in_bulk_unless_that_costs_too_much(
     shape: tuple[int, int, int], copied: bool
 ) -> None:
     """Rows of 128 and 256 bytes start in the same bank, and are not swizzled if only one operand has them."""
