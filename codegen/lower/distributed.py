@@ -18,7 +18,7 @@ from codegen.lower.paths import Resolver
 from codegen.lower.views import Path
 from rise.errors import TranslationError
 from rise.instructions import Family
-from rise.nat import Facts, Nat, constant, divides, less_than, quotient, remainder, simplify, variable
+from rise.nat import Facts, Nat, constant, divides, quotient, remainder, simplify, variable
 from rise.types import ROW_MAJOR, Fragment, FragmentKind, Layout, Scalar
 
 LANE, MEMBER = "lane", "member"
@@ -45,7 +45,8 @@ def _with_matrices_in_first_steps(
 ) -> i.Command | None:
     """Loads with ldmatrix in all steps of a sum but the last, which has fewer terms than an instruction.
 
-    The pass `split guards` then peels that step. None if the layout of the tile does not allow ldmatrix.
+    The pass `split guards` peels that step. None if there are zeros in other steps, too, or if the layout of
+    the tile does not allow ldmatrix.
     """
     for index, last in _last_steps(r, command, facts):
         matrices = _matrices(r, command, places, facts.with_range(index, 0, last))
@@ -56,7 +57,7 @@ def _with_matrices_in_first_steps(
 
 
 def _last_steps(r: Resolver, command: i.LoadFragment, facts: Facts) -> Iterator[tuple[str, Nat]]:
-    """The loops around a load, of which only the last step brings zeros behind a tile; and that step."""
+    """The loops around a load of which the last step may bring zeros behind a tile, and that step."""
     down, along = "matrix_row", "matrix_column"
     fragment = command.fragment
     inside = facts.with_range(down, 0, fragment.rows).with_range(along, 0, fragment.columns)
@@ -67,19 +68,18 @@ def _last_steps(r: Resolver, command: i.LoadFragment, facts: Facts) -> Iterator[
         return i.Skip()
 
     r.scalars.enclose(probe)
-    for value, bound in _ends(found[0]):
-        for index in sorted(value.variables & facts.ranges.keys()):
-            count = facts.ranges[index][1].value or 0
-            if count > 1 and less_than(value, bound, inside.with_range(index, 0, count - 1)):
-                yield index, constant(count - 1)
+    for index in sorted(_in_ends(found[0]) & facts.ranges.keys()):
+        count = facts.ranges[index][1].value or 0
+        if count > 1:
+            yield index, constant(count - 1)
 
 
-def _ends(read: i.Expression) -> Iterator[tuple[Nat, Nat]]:
-    """The comparisons of an index with a size that choose between an element and a zero behind the last."""
+def _in_ends(read: i.Expression) -> frozenset[str]:
+    """The variables of the conditions that choose between an element and a zero behind the last."""
     match read:
-        case i.Operator("select", (i.Operator("lt", (i.Natural(value, _), i.Natural(bound, _))), inner, _)):
-            yield value, bound
-            yield from _ends(inner)
+        case i.Operator("select", (i.Operator("lt", (i.Natural(value, _), _)), inner, _)):
+            return value.variables | _in_ends(inner)
+    return frozenset()
 
 
 def _operand_layout(r: Resolver, command: i.LoadFragment, facts: Facts) -> bool:
