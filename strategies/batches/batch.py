@@ -52,7 +52,7 @@ from strategies.places import as_one_array, below_shape, in_inputs
 from strategies.result_views import computed_in, under_views
 from strategies.settings import searched
 
-IN_BULK = (BULK, BULK_PADDED)
+PLANS = {BULK: in_bulk, BULK_PADDED: in_bulk_padded}  # where the copying unit brings operands
 NO_BATCH = "expected a map over a batch of arrays of known sizes"
 
 
@@ -62,7 +62,7 @@ NO_BATCH = "expected a map over a batch of arrays of known sizes"
     by=("", THREADS, WARPS, BLOCKS),
     rows=(0, 16, 32),
     epilogue=("", SHARED, DIRECT),
-    operands=("", RUNS, PADDED, ELEMENTS, BULK, BULK_PADDED),
+    operands=("", RUNS, PADDED, ELEMENTS, *PLANS),
     vector=(0, 1, 2),
     columns=(0, 8, 16, 32, 64),
 )
@@ -98,7 +98,7 @@ def batch(
         raise StrategyError("R0604", f"batch: columns: {columns} is not {wanted}")
     chosen_from("by", by, (THREADS, WARPS, BLOCKS))
     chosen_from("epilogue", epilogue, (SHARED, DIRECT))
-    chosen_from("operands", operands, (RUNS, PADDED, ELEMENTS, *IN_BULK))
+    chosen_from("operands", operands, (RUNS, PADDED, ELEMENTS, *PLANS))
 
     of_blocks = {"rows": rows, "operands": operands, "columns": columns}
 
@@ -106,9 +106,8 @@ def batch(
         sizes = Sizes.of(term)
         if sizes is None:
             return refuse("batch", NO_BATCH)
-        by_copies = operands in IN_BULK and sizes.operand in FRAGMENTS
-        plans = {BULK: in_bulk, BULK_PADDED: in_bulk_padded}
-        plan = plans[operands](sizes, rows, columns) if by_copies else plan_of(sizes, rows, columns)
+        by_copies = operands in PLANS and sizes.operand in FRAGMENTS
+        plan = PLANS[operands](sizes, rows, columns) if by_copies else plan_of(sizes, rows, columns)
         plan = Plan(
             by or plan.by,
             count or plan.count,

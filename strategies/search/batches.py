@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rewrites.result import Success
 from rise.expr import Expr, Lambda
 from rise.instructions import Family
-from strategies.batches.batch import IN_BULK, matrices_of
+from strategies.batches.batch import PLANS, matrices_of
 from strategies.batches.fragments import COLUMNS, ROWS
 from strategies.batches.plans import (
     BLOCKS,
@@ -81,7 +81,7 @@ def _reason(point: Point, sizes: Sizes, plan: Plan) -> str:
     if point.strategy != "batch":
         return f"tiles of each matrix, since a batch of {many} is small"
     given = dict(point.parameters)
-    taken = in_bulk(sizes) if given.get("operands") in IN_BULK else plan
+    taken = PLANS[operands](sizes) if (operands := given.get("operands")) in PLANS else plan
     count = given.get("count", taken.count)
     done = "multiplied" if sizes.operand else "computed"
     return f"{count} of a batch of {many} for each block, {done} by {WORKERS[taken.by]}"

@@ -13,6 +13,7 @@ from random import Random
 
 import pytest
 
+from strategies.batches.batch import PLANS
 from strategies.batches.costs import (
     BYTES,
     MOST_SUMS,
@@ -142,6 +143,9 @@ def test_the_copying_unit_brings_what_it_brings_faster(
     found = batched(Search(for_target("sm_90a"), "sm_90a"), products(1 << 14, *shape, type_, layouts, body))
     assert found is not None
     assert dict(found[0].point.parameters).get("operands") == operands
+    if operands in PLANS:
+        count = PLANS[operands](known(*shape, layouts, type_, body, 1 << 14)).count
+        assert found[0].reason.startswith(f"{count} of a batch of 16384 products")
 
 
 def test_a_block_brings_several_matrices_where_that_is_faster_by_far() -> None:
