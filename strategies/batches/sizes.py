@@ -45,7 +45,7 @@ class Sizes:
     row_bytes: of the matrices that are read
     reduced: how many elements the longest reduction has
     adjacent: of each array, what divides the places where adjacent elements begin; 0 if matrices are adjacent
-    runs: where the elements of the product's matrices are, as they are in memory
+    runs: where the elements of the only product's matrices are, as they are in memory
     """
 
     batch: int
@@ -95,7 +95,7 @@ class Sizes:
             tuple(map(row_bytes, runs)),
             max(reductions, default=1),
             adjacent(xs),
-            in_runs(found[0], term.type, sides, terms) if terms else None,
+            in_runs(found[0], term.type, sides, terms) if terms and len(found) == 1 else None,
         )
 
     @property

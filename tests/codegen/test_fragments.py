@@ -14,7 +14,7 @@ from codegen.emulation.emulator import Buffer, emulate
 from codegen.execute import execute
 from codegen.ir.fragments import LANES, Distribution, distribution, extents
 from codegen.ir.kernel import Kernel
-from codegen.pipeline import generate
+from codegen.pipeline import assemble, generate
 from rise.check.program import check_expression
 from rise.check.specialise import inputs_of
 from rise.errors import StrategyError, TranslationError
@@ -194,6 +194,35 @@ def test_a_tile_in_shared_memory_is_loaded_by_matrices_however_it_lies(a: str, b
     loads = [line for line in made.source.splitlines() if "load_matrices" in line]
     assert sum("load_matrices_transposed" in line for line in loads) == transposed and len(loads) == 2
     assert agrees(text, made)
+
+
+@pytest.mark.parametrize(
+    ("row", "by_matrices"),
+    [
+        ("min(indexToInt(r), 9)", True),
+        ("15 - indexToInt(r)", True),
+        ("min(indexToInt(c), indexToInt(r))", False),
+    ],
+)
+def test_rows_anywhere_are_loaded_by_matrices_but_not_elements_of_several(
+    row: str, by_matrices: bool
+) -> None:
+    """Each lane computes where its row starts. If that depends on the column, adjacent elements are apart."""
+    element = f"t |> idx(natAsIndex(16)({row})) |> take(16) |> idx(c)"
+    tile = f"generate(fun((r: Idx[16]) => generate(fun((c: Idx[16]) => {element}))))"
+    text = (
+        "fun((xs: 1.1.16.24.f16, ys: 1.1.16.8.f16) => zip(xs)(ys) |> mapBlock(0)(fun(p => zip(fst(p))(snd(p))"
+        " |> mapWarp(fun(q => (fst(q) |> mapSeq(mapLane(fun(e => e))) |> toMem(Shared)) |> fun(t =>"
+        f" tensorMatMulAdd({tile} |> asFragment |> toMem(Local))"
+        "(snd(q) |> asFragment |> toMem(Local))(generateFragment(f32(0)) |> toMem(Local)) |> toMem(Local)"
+        " |> asMatrix))))))"
+    )
+    term = check_expression(text)
+    made = generate(data_flow(term), "rows")
+    assert ("load_matrices<4>(&a" in made.source) == by_matrices
+    inputs = random_inputs(inputs_of(term), seed=3, exact=True)
+    found = execute(assemble(data_flow(term), "rows"), inputs, "emulate")
+    assert np.array_equal(np.asarray(found), call(term, *inputs))
 
 
 @pytest.mark.parametrize(("a", "b"), every_other(LAYOUTS, step=3))

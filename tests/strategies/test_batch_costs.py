@@ -30,7 +30,7 @@ from strategies.batches.sizes import Sizes
 from strategies.search.batches import batched
 from strategies.search.choice import Search
 from strategies.search.hardware import for_target
-from tests.support.batches import products, sizes_of
+from tests.support.batches import products, program, sizes_of
 from tests.support.nightly import every_other
 
 MEASURED = Path(__file__).parents[2] / "benchmarks/results/batch-tiles-h200.csv"
@@ -153,3 +153,18 @@ def test_a_block_brings_several_matrices_where_that_is_faster_by_far() -> None:
     assert usual_tile(sizes).count == 1 and in_bulk(sizes).count == 2
     assert list(counts(replace(sizes, batch=4095))) == [1], "many blocks have to be left"
     assert list(counts(known(108, 86, 25, "TA", "bf16", "rounded"))) == [1], "it is large"
+
+
+def test_costs_are_those_of_one_product() -> None:
+    """Two products have twice as many sums, so their tiles are the usual ones."""
+    dot = "zip({})({}) |> map((x, y) => f32(x) * f32(y)) |> reduce(+, 0)"
+    text = (
+        "def f(As: 8191.75.75.f16, Bs: 8191.75.75.f16) = zip(As)(Bs) |> map((A, B) =>"
+        " zip(A)(B) |> map((a, b) => zip(transpose(B))(transpose(A)) |> map((c, d) =>"
+        f" f16(({dot.format('a', 'c')}) - ({dot.format('b', 'd')})))))"
+    )
+    sizes = sizes_of(program(text))
+    usual, plan = usual_tile(sizes), in_bulk(sizes)
+    assert (plan.rows, plan.columns) == (usual.rows, usual.columns) == (48, 80)
+    one = known(75, 75, 75, body="rounded", b=8191)
+    assert (one.read, one.written) == (sizes.read, sizes.written) and in_bulk(one).rows == 80
