@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from strategies.batches.banks import INSTRUCTION, ROWS_AT_ONCE
+from strategies.batches.banks import INSTRUCTION, ROWS_AT_ONCE, Matrices
 from strategies.batches.fragments import COLUMNS, FRAGMENTS, ROWS
 from strategies.batches.sizes import RESERVED, ROOM, Sizes
 from strategies.memory_bound.blocks import WARP
@@ -25,9 +25,7 @@ BYTES = 17.3  # that memory moves in a cycle of a multiprocessor
 BLOCK = 2500  # cycles that a block waits, whatever it computes
 EACH, AT_ONCE = 8, 3  # cycles of an instruction: until a warp starts the next, and of the tensor cores
 ACCESS = 0.5  # cycles of an access of a warp to shared memory
-TOGETHER = (
-    2.25  # how much of the shorter of two times adds to the longer: powers are added, and more hide more
-)
+TOGETHER = 2.25  # times are added as this power of them: the higher it is, the more the longest one hides
 PART = 1.05  # how much longer tiles of some columns take, for conditions on columns at an edge; or one warp
 BESIDES = 30  # registers of a thread that are neither sums nor fragments of the second operand
 MOST_OF_THREAD, MOST_SUMS = 255, 190  # registers; those of sums and fragments, with which none are spilled
@@ -52,9 +50,13 @@ class Tile:
         return self.rows * self.columns // WARP + self.columns // COLUMNS * 2
 
 
-def best_tile(sizes: Sizes, counts: Iterable[int]) -> Tile:
-    """The tile with the least cost, for a block that has one of these numbers of matrices."""
-    return min((tile for count in counts for tile in tiles(sizes, count)), key=lambda tile: cost(sizes, tile))
+def best_tile(sizes: Sizes, counts: Iterable[int]) -> Tile | None:
+    """The tile with the least cost, for a block that has one of these numbers of matrices.
+
+    None where all tiles take too many registers or warps.
+    """
+    known = [tile for count in counts for tile in tiles(sizes, count)]
+    return min(known, key=lambda tile: cost(sizes, tile), default=None)
 
 
 def cost(sizes: Sizes, tile: Tile) -> float:
@@ -82,19 +84,17 @@ def cycles(sizes: Sizes, tile: Tile) -> float:
     life = BLOCK + tile.count * (EACH * instructions + memory)
     times = (
         memory,
-        ACCESS * warps * accesses(sizes, tile),
+        ACCESS * warps * accesses(sizes.runs, tile.rows, tile.columns),
         AT_ONCE * warps * instructions,
         life / (tile.count * blocks(sizes, tile)),
     )
     return float(sum(time**TOGETHER for time in times) ** (1 / TOGETHER))
 
 
-def accesses(sizes: Sizes, tile: Tile) -> int:
-    """Of a warp to shared memory, where accesses to one bank take turns."""
-    if sizes.runs is None:
-        return 0
-    size = (tile.rows, tile.columns)
-    return sizes.runs.turns(size, sizes.runs.best_order(size))
+@lru_cache(maxsize=1 << 10)
+def accesses(runs: Matrices | None, rows: int, columns: int) -> int:
+    """Of a warp to shared memory, where accesses to one bank take turns; 0 if that is not known."""
+    return runs.turns((rows, columns), runs.best_order((rows, columns))) if runs is not None else 0
 
 
 def blocks(sizes: Sizes, tile: Tile) -> int:

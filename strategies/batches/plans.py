@@ -128,8 +128,8 @@ def _read_again(sizes: Sizes) -> bool:
         return True
     if sizes.runs.right.line % ALL_BANKS or sizes.rows <= TALL[0]:
         return False
-    tile = best_tile(sizes, (at_once(sizes),))
-    return cost(sizes, tile) > CROWDED * sizes.bytes / BYTES
+    best = best_tile(sizes, (at_once(sizes),))
+    return best is None or cost(sizes, best) > CROWDED * sizes.bytes / BYTES
 
 
 def _of_one_warp(sizes: Sizes) -> bool:
@@ -149,7 +149,8 @@ def in_bulk(sizes: Sizes, rows: int = 0, columns: int = 0) -> Plan:
     tile = usual_tile(sizes, rows, columns)
     if not (rows or columns or sizes.pattern or sizes.are_chunks or sizes.runs is None):
         best = best_tile(sizes, counts(sizes))
-        tile = best if cost(sizes, best) < WORTH * cycles(sizes, tile) else tile
+        if best is not None and cost(sizes, best) < WORTH * cycles(sizes, tile):
+            tile = best
     return Plan(BLOCKS, tile.count, WARP * tile.warps(sizes), True, tile.rows, BULK, 0, tile.columns)
 
 

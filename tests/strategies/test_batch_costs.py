@@ -93,6 +93,7 @@ def test_costs_follow_the_tile() -> None:
             if fewer.warps(sizes) == tile.warps(sizes):
                 assert blocks(sizes, fewer) >= blocks(sizes, tile)
         best = best_tile(sizes, counts(sizes))
+        assert best is not None
         assert all(cost(sizes, best) <= cost(sizes, tile) for tile in tiles(sizes, best.count))
 
 
@@ -153,6 +154,14 @@ def test_a_block_brings_several_matrices_where_that_is_faster_by_far() -> None:
     assert usual_tile(sizes).count == 1 and in_bulk(sizes).count == 2
     assert list(counts(replace(sizes, batch=4095))) == [1], "many blocks have to be left"
     assert list(counts(known(108, 86, 25, "TA", "bf16", "rounded"))) == [1], "it is large"
+
+
+def test_of_larger_matrices_tiles_are_the_usual_ones() -> None:
+    """All others would take too many registers, or warps."""
+    sizes = known(203, 211, 20)
+    usual, plan = usual_tile(sizes), in_bulk(sizes)
+    assert best_tile(sizes, (1,)) is None
+    assert (plan.rows, plan.columns) == (usual.rows, usual.columns)
 
 
 def test_costs_are_those_of_one_product() -> None:
