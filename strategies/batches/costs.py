@@ -28,7 +28,7 @@ ACCESS = 0.5  # cycles of an access of a warp to shared memory
 TOGETHER = 2.25  # times are added as this power of them: the higher it is, the more the longest one hides
 PART = 1.05  # how much longer tiles of some columns take, for conditions on columns at an edge; or one warp
 BESIDES = 30  # registers of a thread that are neither sums nor fragments of the second operand
-MOST_OF_THREAD, MOST_SUMS = 255, 190  # registers; those of sums and fragments, with which none are spilled
+MOST_OF_THREAD, UNSPILLED = 255, 190  # registers; those of sums and fragments, with which none are spilled
 QUARTERS, REGISTERS = 4, 1 << 14  # of a multiprocessor; registers of each
 MOST_WARPS, MOST_PARTS, MOST_BLOCKS = 8, 4, 32  # of a block; of the columns; of a multiprocessor
 
@@ -70,7 +70,7 @@ def tiles(sizes: Sizes, count: int) -> Iterator[Tile]:
     for parts in range(1, min(octets, MOST_PARTS) + 1):
         for rows in range(ROWS, -(-sizes.rows // ROWS) * ROWS + 1, ROWS):
             tile = Tile(rows, -(-octets // parts) * COLUMNS, count)
-            if tile.sums <= MOST_SUMS and tile.warps(sizes) <= MOST_WARPS:
+            if tile.sums <= UNSPILLED and tile.warps(sizes) <= MOST_WARPS:
                 yield tile
 
 

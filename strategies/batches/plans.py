@@ -91,7 +91,12 @@ def suit_bulk(sizes: Sizes) -> bool:
     least = odd if sizes.is_odd else LEAST_BULK
     large = sizes.bytes >= (least if _of_one_warp(sizes) else LEAST_OF_MANY)
     little = sum(sizes.read) <= LITTLE * sizes.written and RESULTS[0] <= sizes.written <= RESULTS[1]
-    return sizes.by_fragments and large and not little and not (_crowded(sizes) and _read_again(sizes))
+    return (
+        sizes.by_fragments
+        and large
+        and not little
+        and not (_crowded(sizes) and not sizes.pattern and _read_again(sizes))
+    )
 
 
 def suit_padded(sizes: Sizes) -> bool:
@@ -107,14 +112,13 @@ def suit_padded(sizes: Sizes) -> bool:
     large = min(sizes.rows, sizes.columns) >= LEAST_PADDED and not sizes.are_chunks and suit_bulk(sizes)
     small = _elements(sizes) <= MOST_CROWDED and sizes.bytes >= LEAST_BULK
     narrow = sizes.runs is not None and sizes.runs.left.width == CHUNK // ROWS_AT_ONCE
-    crowded = small and narrow and any(row % ALL_BANKS == 0 for row in sizes.row_bytes)
     room = sum(sizes.read) + max(sizes.padded) + RESERVED <= ROOM // 2
-    return (large or crowded) and room
+    return (large or small and narrow and _crowded(sizes)) and room
 
 
-def _crowded(sizes: Sizes) -> set[int]:
-    """The bytes of rows that all start in the same bank."""
-    return set() if sizes.pattern else {row for row in sizes.row_bytes if row % ALL_BANKS == 0}
+def _crowded(sizes: Sizes) -> bool:
+    """Whether rows all start in the same bank, even if the unit may swizzle them."""
+    return any(row % ALL_BANKS == 0 for row in sizes.row_bytes)
 
 
 def _read_again(sizes: Sizes) -> bool:

@@ -16,8 +16,8 @@ import pytest
 from strategies.batches.batch import PLANS
 from strategies.batches.costs import (
     BYTES,
-    MOST_SUMS,
     MOST_WARPS,
+    UNSPILLED,
     Tile,
     best_tile,
     blocks,
@@ -69,7 +69,7 @@ def test_costs_are_close_to_what_was_measured() -> None:
     near, lost = list[bool](), list[float]()
     for sizes, each in measured():
         near += [abs(log(cycles(sizes, tile) / time)) < log(1.25) for tile, time in each]
-        fit = [(t, time) for t, time in each if t.sums <= MOST_SUMS and t.warps(sizes) <= MOST_WARPS]
+        fit = [(t, time) for t, time in each if t.sums <= UNSPILLED and t.warps(sizes) <= MOST_WARPS]
         if len(fit) > 1:
             chosen = min(fit, key=lambda pair: cost(sizes, pair[0]))[1]
             lost.append(chosen / min(time for _, time in fit))
@@ -86,7 +86,7 @@ def test_costs_follow_the_tile() -> None:
             m, n, k, random.choice(("AA", "TT", "AT", "TA")), "f16", random.choice(("plain", "rounded"))
         )
         for tile in tiles(sizes, 1):
-            assert tile.sums <= MOST_SUMS and 1 <= tile.warps(sizes) <= MOST_WARPS
+            assert tile.sums <= UNSPILLED and 1 <= tile.warps(sizes) <= MOST_WARPS
             assert tile.rows % 16 == 0 and tile.columns % 8 == 0
             assert cycles(sizes, tile) >= sizes.bytes / BYTES
             fewer = replace(tile, rows=tile.rows // 32 * 16 or 16)
