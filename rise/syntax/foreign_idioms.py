@@ -36,6 +36,8 @@ NAMES = {
     "or": "it is written `a || b`",
     "True": "it is written `true`",
     "False": "it is written `false`",
+    "inf": "it is called `infinity`",
+    "lowest": "the least floating-point number is `-infinity`",
     "len": "the prelude's `length(xs)` is the size of an array as a value",
     "foldMap": "`map`, then `reduce`",
 }  # fmt: skip
