@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from codegen.emulation.emulator import Buffer, emulate
 from codegen.execute import execute
+from codegen.ir import imperative as i
 from codegen.ir.kernel import Kernel
 from codegen.passes.analysis.shifts import granularity, shift
+from codegen.passes.multicast import multicast
 from codegen.pipeline import assemble, generate
 from rise.check.program import check_expression
 from rise.check.specialise import inputs_of
@@ -53,6 +56,26 @@ def test_rows_of_whole_chunks_are_boxes_unless_they_are_short(columns: int, is_r
     kernel = made(text)
     emulated_exactly(check_expression(text), kernel)
     assert ("bulk_load_run" in kernel.source) == ("bulk_store_run" in kernel.source) == is_run
+
+
+def test_no_part_of_a_run_is_sent_to_the_other_blocks_of_a_cluster() -> None:
+    """Parts of boxes are, where producers bring what all blocks need."""
+    for columns, is_run in ((16, True), (64, False)):
+        added = "mapThreads(0)(fun((a, e) => a + f32(e)))"
+        text = (
+            f"fun((xs: 4.{columns}.f32, ys: 16.{columns}.f16) => xs |> split(2) |> mapCluster(0)(fun(c => c"
+            f" |> mapBlock(0)(fun(r => ys |> bulkCopy |> mapSeq(fun(y => zip(r)(y) |> {added})))))) |> join)"
+        )
+        kernel = dict(made(text).stages)["kernel"]
+
+        def produced(command: i.Command) -> i.Command:
+            if isinstance(command, i.BulkCopy):
+                return i.WarpSpecialise(i.Skip(), command, i.Skip(), 1, 1)
+            return i.with_inner(command, tuple(map(produced, i.inner(command))))
+
+        sent = multicast(replace(kernel, body=produced(kernel.body)))
+        [copy] = (c for c in i.commands(sent.body) if isinstance(c, i.BulkCopy))
+        assert (copy.blocks == 1, not copy.map) == (is_run, is_run)
 
 
 def test_parts_of_rows_are_boxes_however_short() -> None:
