@@ -185,9 +185,6 @@ def _matrices(r: Resolver, command: i.LoadFragment, places: Distribution, facts:
     first_lane = LANES * quotient(variable(holder), constant(LANES))
     row, column = places.at(first_lane, places.run * matrix)
     stored = _stored_rows(r, command, size, facts)
-    if stored is None and command.fragment.kind is FragmentKind.ACCUMULATOR:
-        at = (simplify(row, inside), simplify(column, inside))
-        stored = _rows_at(r, lambda path, known: r.read(command.tile, path, known), *at, inside)
     # ldmatrix with .trans transposes 16-bit elements
     if stored is None or (stored.are_rows != places.along_row and size != 2):
         return None
@@ -209,36 +206,13 @@ def _matrices(r: Resolver, command: i.LoadFragment, places: Distribution, facts:
 
 
 def _stored_rows(r: Resolver, command: i.LoadFragment, size: int, facts: Facts) -> _Rows | None:
-    """The layout of the tile in shared memory, if its rows or columns consist of aligned 16-byte runs.
-
-    Each lane computes where one of them starts, so they may be anywhere, for example all behind the last row
-    of an array in the place of that row.
-    """
-    down, along, chunk = "matrix_row", "matrix_column", 16 // size
-    matrix, fragment = ("matrices_down", "matrices_along"), command.fragment
-    inside = facts.with_range(down, 0, ROWS).with_range(along, 0, chunk)
-    inside = inside.with_range(matrix[0], 0, quotient(fragment.rows, constant(ROWS)))
-    inside = inside.with_range(matrix[1], 0, quotient(fragment.columns, constant(chunk)))
-    row = ROWS * variable(matrix[0]) + variable(down)
-    column = chunk * variable(matrix[1]) + variable(along)
-    found: list[_Rows] = []
-
-    def probe() -> i.Command:
-        access = r.read(command.tile, (row, column), inside)
-        if isinstance(access, i.Access) and access.buffer in r.shared:
-            linear = simplify(r.linear(access), inside)
-            for name, are_rows in ((along, True), (down, False)):
-                start = simplify(linear - variable(name), inside)
-                apart = name not in start.variables and not r.scalars.depends_on({name})
-                if apart and divides(chunk, start, inside):
-                    found.append(_Rows(are_rows))
-        return i.Skip()
-
-    try:
-        r.scalars.enclose(probe)
-    except TranslationError:
-        return None
-    return next(iter(found), None)
+    """The layout of all 8×8 matrices of the tile, as `_rows_at` finds it; size: of an element, in bytes."""
+    down, along, chunk = "matrices_down", "matrices_along", 16 // size
+    fragment = command.fragment
+    inside = facts.with_range(down, 0, quotient(fragment.rows, constant(ROWS)))
+    inside = inside.with_range(along, 0, quotient(fragment.columns, constant(chunk)))
+    row, column = ROWS * variable(down), chunk * variable(along)
+    return _rows_at(r, lambda path, known: r.read(command.tile, path, known), row, column, inside, chunk)
 
 
 def _tile(r: Resolver, command: i.LoadFragment, facts: Facts) -> i.Tile | None:
@@ -298,28 +272,37 @@ def _matrices_out(
 
 
 def _rows_at(
-    r: Resolver, element: Callable[[Path, Facts], i.Expression], row: Nat, column: Nat, facts: Facts
+    r: Resolver,
+    element: Callable[[Path, Facts], i.Expression],
+    row: Nat,
+    column: Nat,
+    facts: Facts,
+    chunk: int = ROWS,
 ) -> _Rows | None:
-    """The layout of the 8×8 matrix of 16-bit elements at (row, column), if its rows or columns are aligned.
+    """The layout of the 8×8 matrix at (row, column), if its rows or columns are aligned runs of 16 bytes.
 
-    None also if it is moved under a condition, or computed.
+    Each lane computes where one of them starts, so they may be anywhere: rows behind the last row of an array
+    may all be in its place. None also if the matrix is moved under a condition, or computed.
+    chunk: the number of elements in 16 bytes
     """
     down, along = "matrix_row", "matrix_column"
-    inside = facts.with_range(down, 0, ROWS).with_range(along, 0, ROWS)
+    inside = facts.with_range(down, 0, ROWS).with_range(along, 0, chunk)
     path = tuple(simplify(n, inside) for n in (row + variable(down), column + variable(along)))
-    found: list[i.Expression] = []
+    found: list[_Rows] = []
 
     def probe() -> i.Command:
-        found.append(element(path, inside))
+        access = element(path, inside)
+        if isinstance(access, i.Access) and access.buffer in r.shared and not r.scalars.write_guards:
+            linear = simplify(r.linear(access), inside)
+            for name, are_rows in ((along, True), (down, False)):
+                start = simplify(linear - variable(name), inside)
+                apart = name not in start.variables and not r.scalars.depends_on({name})
+                if apart and divides(chunk, start, inside):
+                    found.append(_Rows(are_rows))
         return i.Skip()
 
-    alone = isinstance(r.scalars.enclose(probe), i.Skip)
-    access = found[0]
-    if not alone or not isinstance(access, i.Access) or access.buffer not in r.shared:
+    try:
+        r.scalars.enclose(probe)
+    except TranslationError:
         return None
-    linear = simplify(r.linear(access), inside)
-    for name, are_rows in ((along, True), (down, False)):
-        start = simplify(linear - variable(name), inside)
-        if name not in start.variables and divides(ROWS, start, inside):
-            return _Rows(are_rows)
-    return None
+    return next(iter(found), None)
