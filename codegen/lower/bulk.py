@@ -5,12 +5,13 @@ of any array, and start at any of its elements. Its offset from a 16-byte bounda
 in global memory, so the copy engine moves whole chunks of 16 bytes. A run is therefore a whole buffer. It may
 reach beyond the end of the array: only its elements that exist are moved.
 
-The unit moves a box row by row. So what is a box of short rows and a run is moved as a run.
+The copy engine moves a box row by row. A box of short rows is therefore moved as a run where it is one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import TypeGuard
 
@@ -23,7 +24,7 @@ from rise.errors import TranslationError
 from rise.nat import Atom, Facts, Nat, NatVariable, at_least, constant, less_than, simplify, variable
 from rise.types import Scalar, shape
 
-SHORT = 64  # bytes of a row, of which the unit moves few in the time of a line
+SHORT = 64  # bytes: the rows of a box that are shorter than this
 
 
 def only_copies(commands: Sequence[i.Command]) -> TypeGuard[Sequence[i.BulkCopy]]:
@@ -51,17 +52,16 @@ def _moved(
     r: Resolver, commands: Sequence[i.BulkCopy | i.BulkStore], facts: Facts
 ) -> tuple[list[i.Command], bool]:
     """Copies or stores of boxes, or else of runs, and which. Runs come first where rows are short."""
-    if any(map(_has_short_rows, commands)):
-        try:
-            return _runs(r, commands, facts, TranslationError("R0731", "no run", commands[0].origin)), False
-        except TranslationError:
-            pass  # a box that is no run
+    if any(map(_has_short_rows, commands)) and (runs := _runs(r, commands, facts)) is not None:
+        return runs, False
     known = dict(r.maps)
     try:
         return [box.copied(r, command, facts) for command in commands], True
-    except TranslationError as refused:
-        r.maps = known  # those of the others
-        return _runs(r, commands, facts, refused), False
+    except TranslationError:
+        r.maps = known  # without those of the boxes before the one that is refused
+        if (runs := _runs(r, commands, facts)) is None:
+            raise
+        return runs, False
 
 
 def _has_short_rows(command: i.BulkCopy | i.BulkStore) -> bool:
@@ -70,20 +70,19 @@ def _has_short_rows(command: i.BulkCopy | i.BulkStore) -> bool:
     return len(sizes) > 1 and sizes[-1].value is not None and sizes[-1].value * width < SHORT
 
 
-def _runs(
-    r: Resolver, commands: Sequence[i.BulkCopy | i.BulkStore], facts: Facts, refused: TranslationError
-) -> list[i.Command]:
-    """The copies or stores of runs. refused: the error to raise if one is not a run either"""
-
-    def made(command: i.BulkCopy | i.BulkStore) -> i.Command:
-        return r.scalars.enclose(lambda: _resolved(r, command, facts, refused))
-
-    return [made(command) for command in commands]
+class _NoRun(Exception):
+    """Elements that are not adjacent, or in another order in shared memory."""
 
 
-def _resolved(
-    r: Resolver, command: i.BulkCopy | i.BulkStore, facts: Facts, refused: TranslationError
-) -> i.BulkCopy | i.BulkStore:
+def _runs(r: Resolver, commands: Sequence[i.BulkCopy | i.BulkStore], facts: Facts) -> list[i.Command] | None:
+    """The copies or stores of runs; None if one of them is no run."""
+    try:
+        return [r.scalars.enclose(partial(_resolved, r, command, facts)) for command in commands]
+    except _NoRun:
+        return None
+
+
+def _resolved(r: Resolver, command: i.BulkCopy | i.BulkStore, facts: Facts) -> i.BulkCopy | i.BulkStore:
     sizes, _ = shape(command.value.type)
     extents = {f"run_{d}": size for d, size in enumerate(sizes)}
     inside = facts
@@ -103,10 +102,10 @@ def _resolved(
         and all(_is_end(r, array, end, inside) for end in ends)
         and simplify(r.linear(shared) - in_order, inside) == constant(0)
     ):
-        raise refused
+        raise _NoRun
     start = simplify(r.linear(array) - in_order, inside)
     if not start.variables.isdisjoint(extents):
-        raise refused
+        raise _NoRun
     places = tuple(extents.items())
     tile = i.Tile(shared.buffer, constant(0), constant(0), True, command.value.type, shared.indices, places)
     if isinstance(command, i.BulkCopy):

@@ -29,8 +29,8 @@ def multicast(function: i.Function) -> i.Function:
         own = _differing(loop)
 
         def load(copy: i.BulkCopy) -> i.BulkCopy:
-            is_box = copy.map in maps  # and no run
-            parts = _in_parts(copy, maps[copy.map], loop.index, own, blocks) if is_box else None
+            whole = maps.get(copy.map)  # a run has no map
+            parts = _in_parts(copy, whole, loop.index, own, blocks) if whole is not None else None
             if parts is None:
                 return copy
             new, parameter = parts
