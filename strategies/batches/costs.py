@@ -25,8 +25,8 @@ BYTES = 17.3  # that memory moves in a cycle of a multiprocessor
 BLOCK = 2500  # cycles that a block waits, whatever it computes
 EACH, AT_ONCE = 8, 3  # cycles of an instruction: until a warp starts the next, and of the tensor cores
 ACCESS = 0.5  # cycles of an access of a warp to shared memory
-TOGETHER = 2.25  # times are added as this power of them: the higher it is, the more the longest one hides
-PART = 1.05  # how much longer tiles of some columns take, for conditions on columns at an edge; or one warp
+TOGETHER = 2.25  # the power in the soft maximum of times: the higher it is, the more the longest one hides
+PART = 1.05  # how much longer tiles of some of the columns take, and tiles of a single warp
 BESIDES = 30  # registers of a thread that are neither sums nor fragments of the second operand
 MOST_OF_THREAD, UNSPILLED = 255, 190  # registers; those of sums and fragments, with which none are spilled
 QUARTERS, REGISTERS = 4, 1 << 14  # of a multiprocessor; registers of each
@@ -55,17 +55,17 @@ def best_tile(sizes: Sizes, counts: Iterable[int]) -> Tile | None:
 
     None where all tiles take too many registers or warps.
     """
-    known = [tile for count in counts for tile in tiles(sizes, count)]
+    known = [tile for count in counts for tile in candidates(sizes, count)]
     return min(known, key=lambda tile: cost(sizes, tile), default=None)
 
 
 def cost(sizes: Sizes, tile: Tile) -> float:
-    """Cycles of a multiprocessor for each matrix, and what a single warp or several columns of tiles add."""
+    """Cycles of a multiprocessor for each matrix, more for one warp and for several columns of tiles."""
     return cycles(sizes, tile) * (PART if tile.columns < sizes.columns or tile.warps(sizes) == 1 else 1)
 
 
-def tiles(sizes: Sizes, count: int) -> Iterator[Tile]:
-    """Of all columns or of a part of them, and of any number of rows, without too many registers or warps."""
+def candidates(sizes: Sizes, count: int) -> Iterator[Tile]:
+    """Tiles of any number of rows, and of all columns or an equal part, that registers and warps allow."""
     octets = -(-sizes.columns // COLUMNS)
     for parts in range(1, min(octets, MOST_PARTS) + 1):
         for rows in range(ROWS, -(-sizes.rows // ROWS) * ROWS + 1, ROWS):
@@ -74,7 +74,6 @@ def tiles(sizes: Sizes, count: int) -> Iterator[Tile]:
                 yield tile
 
 
-@lru_cache(maxsize=1 << 12)
 def cycles(sizes: Sizes, tile: Tile) -> float:
     """Of a multiprocessor for each matrix."""
     warps, terms = tile.warps(sizes), FRAGMENTS[sizes.operand][-1]
@@ -93,12 +92,12 @@ def cycles(sizes: Sizes, tile: Tile) -> float:
 
 @lru_cache(maxsize=1 << 10)
 def accesses(runs: Matrices | None, rows: int, columns: int) -> int:
-    """Of a warp to shared memory, where accesses to one bank take turns; 0 if that is not known."""
+    """Of a warp to shared memory; those to one bank take turns. 0 if it is not known where matrices are."""
     return runs.turns((rows, columns), runs.best_order((rows, columns))) if runs is not None else 0
 
 
 def blocks(sizes: Sizes, tile: Tile) -> int:
-    """How many a multiprocessor has room for."""
+    """How many a multiprocessor has room for. The copying unit pads no rows in shared memory."""
     registers = -(-min(MOST_OF_THREAD, tile.sums + BESIDES) // ROWS_AT_ONCE) * ROWS_AT_ONCE
     warps = QUARTERS * (REGISTERS // (WARP * registers))
     read, written = sum(sizes.read), sizes.written

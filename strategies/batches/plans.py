@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from strategies.batches.banks import ROWS_AT_ONCE
 from strategies.batches.costs import BYTES, Tile, best_tile, cost, cycles
 from strategies.batches.fragments import COLUMNS, ROWS
-from strategies.batches.sizes import ALIGNMENTS, CHUNK, LARGEST_SIDE, OPERANDS, RESERVED, ROOM, Sizes
+from strategies.batches.sizes import ALIGNMENTS, LARGEST_SIDE, OPERANDS, RESERVED, ROOM, Sizes
 from strategies.memory_bound.blocks import WARP
 
 THREADS, WARPS, BLOCKS = "threads", "warps", "blocks"
@@ -26,18 +25,19 @@ PARTIAL_FROM = 73  # rows, from which on they bring others there that are no who
 NARROW_FROM = 49  # the same where of the last fragment of a sum at most a quarter is not zeros
 TALL = (3 * ROWS, 2 * ROWS)  # rows of a matrix in a run that a warp computes
 TALLEST, WIDE = 4 * ROWS, 96  # rows of a tile with half of the columns, if there are more columns than that
+TRANSPOSED = 2  # bytes of numbers of which `ldmatrix` transposes a matrix
 ALL_BANKS = 128  # bytes of shared memory, after which the next are in the same banks
 MOST_SUMS = 48 * 88  # elements of a matrix that are in the registers of a warp
 LEAST_ODD, LEAST_BULK = 4 * 1024, 6 * 1024  # bytes of a product that the copying unit brings and takes
 LEAST_OF_MANY = 5 * 512  # the same of several odd matrices, of those that are apart, or of several warps
 LARGEST_OF_MANY = 20 * 1024  # bytes of a product of which it brings several
-CROWDED = 1.3  # how much longer than memory tiles take at most that read crowded rows again
-WORTH = 0.965  # how much longer than others the best tile takes at most where it replaces the usual one
+CROWDED = 1.3  # the cost, over the time of memory, up to which the copying unit brings crowded rows
+WORTH = 0.965  # the cost, over that of the usual tile, below which another tile replaces it
 MOST_AT_ONCE, MANY_RUNS = 4, 4096  # matrices of a run, of which there are at least so many
 LEAST_PADDED = 113  # rows and columns
-MOST_CROWDED = 32 * 40  # elements of a result for whose operands rows that start in one bank are padded
-LITTLE = 1 / 8  # what is read of what is written, where threads bring so little sooner to padded rows,
-RESULTS = (12 * 1024, 48 * 1024)  # if these are so many bytes
+MOST_CROWDED = 32 * 40  # elements of a result, up to which crowded rows of its operands are padded
+LITTLE = 1 / 8  # bytes that are read, for each that is written
+RESULTS = range(12 * 1024, 48 * 1024 + 1)  # bytes of these results
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,6 @@ def plan_of(sizes: Sizes, part: int = 0, wide: int = 0) -> Plan:
     return by_warps(sizes) if _of_one_warp(sizes) and fits else by_blocks(sizes, part, wide)
 
 
-def parts(sizes: Sizes, rows: int, columns: int) -> int:
-    """How many tiles of so many rows and columns a matrix has; columns: 0 for all"""
-    return -(-sizes.rows // rows) * (-(-sizes.columns // columns) if columns else 1)
-
-
 # --- by the copying unit ----------------------------------------------------------------------------------
 
 
@@ -90,13 +85,8 @@ def suit_bulk(sizes: Sizes) -> bool:
     odd = LEAST_OF_MANY if sizes.are_apart or at_once(sizes) > 1 else LEAST_ODD
     least = odd if sizes.is_odd else LEAST_BULK
     large = sizes.bytes >= (least if _of_one_warp(sizes) else LEAST_OF_MANY)
-    little = sum(sizes.read) <= LITTLE * sizes.written and RESULTS[0] <= sizes.written <= RESULTS[1]
-    return (
-        sizes.by_fragments
-        and large
-        and not little
-        and not (_crowded(sizes) and not sizes.pattern and _read_again(sizes))
-    )
+    slow = _writes_most(sizes) or (_crowded(sizes) and not sizes.pattern and _read_again(sizes))
+    return sizes.by_fragments and large and not slow
 
 
 def suit_padded(sizes: Sizes) -> bool:
@@ -111,9 +101,13 @@ def suit_padded(sizes: Sizes) -> bool:
         return False
     large = min(sizes.rows, sizes.columns) >= LEAST_PADDED and not sizes.are_chunks and suit_bulk(sizes)
     small = _elements(sizes) <= MOST_CROWDED and sizes.bytes >= LEAST_BULK
-    narrow = sizes.runs is not None and sizes.runs.left.width == CHUNK // ROWS_AT_ONCE
     room = sum(sizes.read) + max(sizes.padded) + RESERVED <= ROOM // 2
-    return (large or small and narrow and _crowded(sizes)) and room
+    return (large or small and sizes.width == TRANSPOSED and _crowded(sizes)) and room
+
+
+def _writes_most(sizes: Sizes) -> bool:
+    """Whether little is read for many results: threads then bring it to padded rows sooner (measured)."""
+    return sum(sizes.read) <= LITTLE * sizes.written and sizes.written in RESULTS
 
 
 def _crowded(sizes: Sizes) -> bool:
@@ -128,7 +122,7 @@ def _read_again(sizes: Sizes) -> bool:
     """
     if len(sizes.row_bytes) != OPERANDS or sizes.runs is None:
         return True
-    if sizes.are_chunks and sizes.runs.right.width == CHUNK // ROWS_AT_ONCE:
+    if sizes.are_chunks and sizes.width == TRANSPOSED:
         return True
     if sizes.runs.right.line % ALL_BANKS or sizes.rows <= TALL[0]:
         return False
@@ -152,7 +146,7 @@ def in_bulk(sizes: Sizes, rows: int = 0, columns: int = 0) -> Plan:
     """
     tile = usual_tile(sizes, rows, columns)
     if not (rows or columns or sizes.pattern or sizes.are_chunks or sizes.runs is None):
-        best = best_tile(sizes, counts(sizes))
+        best = best_tile(sizes, numbers_at_once(sizes))
         if best is not None and cost(sizes, best) < WORTH * cycles(sizes, tile):
             tile = best
     return Plan(BLOCKS, tile.count, WARP * tile.warps(sizes), True, tile.rows, BULK, 0, tile.columns)
@@ -182,8 +176,8 @@ def usual_tile(sizes: Sizes, rows: int = 0, columns: int = 0) -> Tile:
     return Tile(rows, columns or (half if halved else wide), at_once(sizes))
 
 
-def counts(sizes: Sizes) -> range:
-    """How many matrices a block may bring as one run, so that many blocks are left."""
+def numbers_at_once(sizes: Sizes) -> range:
+    """How many matrices a block may bring as one run; many blocks have to be left."""
     apart = any(sizes.adjacent) or sizes.pattern or sizes.bytes > LARGEST_OF_MANY
     return range(1, 2 if apart else min(MOST_AT_ONCE, max(1, sizes.batch // MANY_RUNS)) + 1)
 
@@ -191,7 +185,7 @@ def counts(sizes: Sizes) -> range:
 def at_once(sizes: Sizes) -> int:
     """How many it usually brings: several small ones (measured)."""
     count = min(MOST_AT_ONCE, max(2, TILE // sizes.bytes))
-    return count if sizes.bytes <= TILE and count in counts(sizes) else 1
+    return count if sizes.bytes <= TILE and count in numbers_at_once(sizes) else 1
 
 
 def in_bulk_padded(sizes: Sizes, rows: int = 0, columns: int = 0) -> Plan:
@@ -199,7 +193,7 @@ def in_bulk_padded(sizes: Sizes, rows: int = 0, columns: int = 0) -> Plan:
     wide = -(-sizes.columns // ROWS) * ROWS
     tall = rows or (ROWS if wide < LARGEST_SIDE else 2 * ROWS)
     columns = columns or (wide if tall == ROWS else wide // 2)
-    return Plan(BLOCKS, 1, WARP * parts(sizes, tall, columns), True, tall, BULK_PADDED, 0, columns)
+    return Plan(BLOCKS, 1, WARP * Tile(tall, columns).warps(sizes), True, tall, BULK_PADDED, 0, columns)
 
 
 # --- by threads: a row each -------------------------------------------------------------------------------
@@ -258,7 +252,7 @@ def by_blocks(sizes: Sizes, part: int, wide: int) -> Plan:
     ]
     count, stored = choices[0] if choices else (1, False)
     part = part or ROWS
-    threads = WARP * parts(sizes, part, wide)
+    threads = WARP * Tile(part, wide or sizes.columns).warps(sizes)
     return Plan(BLOCKS, min(count, sizes.batch), threads, stored, part, columns=wide)
 
 
@@ -279,4 +273,13 @@ def by_elements(sizes: Sizes, part: int, wide: int) -> Plan:
     part = part or (2 * ROWS if sizes.rows > 3 * ROWS else ROWS)
     stored = max(sum(sizes.padded), sizes.written) + RESERVED <= ROOM
     alone = sizes.is_odd and part > ROWS
-    return Plan(BLOCKS, 1, WARP * parts(sizes, part, wide), stored, part, ELEMENTS, int(alone), wide)
+    return Plan(
+        BLOCKS,
+        1,
+        WARP * Tile(part, wide or sizes.columns).warps(sizes),
+        stored,
+        part,
+        ELEMENTS,
+        int(alone),
+        wide,
+    )

@@ -103,6 +103,11 @@ class Sizes:
         return sum(self.read) + self.written
 
     @property
+    def width(self) -> int:
+        """The bytes of a number that the product multiplies."""
+        return SCALARS[self.operand].bytes
+
+    @property
     def product(self) -> tuple[int, int, int]:
         return self.rows, self.columns, self.depth
 
@@ -159,8 +164,7 @@ class Sizes:
     def padded(self) -> tuple[int, int]:
         """The bytes of both operands in padded rows, with zeros up to whole fragments."""
         m, n, k = (-(-size // ROWS) * ROWS for size in self.product)
-        width = SCALARS[self.operand].bytes
-        return m * (k + PADDING) * width, k * (n + PADDING) * width
+        return m * (k + PADDING) * self.width, k * (n + PADDING) * self.width
 
     def shared(self, count: int, stored: bool) -> int:
         """The bytes of shared memory of a block that takes so many, and stores their results there or not.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rise.types import SCALARS
 from strategies.batches.fragments import FRAGMENTS
 from strategies.batches.plans import DIRECT
 from strategies.batches.sizes import Sizes
@@ -27,6 +26,6 @@ def tiles(sizes: Sizes) -> Schedule:
         fragment=FRAGMENTS[sizes.operand],
         stages=3 if asynchronous or half else 2,
         epilogue=DIRECT,
-        vector=width // SCALARS[sizes.operand].bytes,
+        vector=width // sizes.width,
         cp_async=asynchronous,
     )

@@ -81,7 +81,8 @@ def _reason(point: Point, sizes: Sizes, plan: Plan) -> str:
     if point.strategy != "batch":
         return f"tiles of each matrix, since a batch of {many} is small"
     given = dict(point.parameters)
-    taken = PLANS[operands](sizes) if (operands := given.get("operands")) in PLANS else plan
+    by_copies = PLANS.get(given.get("operands", ""))
+    taken = by_copies(sizes) if by_copies is not None else plan
     count = given.get("count", taken.count)
     done = "multiplied" if sizes.operand else "computed"
     return f"{count} of a batch of {many} for each block, {done} by {WORKERS[taken.by]}"

@@ -21,11 +21,11 @@ from strategies.batches.costs import (
     Tile,
     best_tile,
     blocks,
+    candidates,
     cost,
     cycles,
-    tiles,
 )
-from strategies.batches.plans import counts, in_bulk, usual_tile
+from strategies.batches.plans import in_bulk, numbers_at_once, usual_tile
 from strategies.batches.sizes import Sizes
 from strategies.search.batches import batched
 from strategies.search.choice import Search
@@ -85,16 +85,16 @@ def test_costs_follow_the_tile() -> None:
         sizes = known(
             m, n, k, random.choice(("AA", "TT", "AT", "TA")), "f16", random.choice(("plain", "rounded"))
         )
-        for tile in tiles(sizes, 1):
+        for tile in candidates(sizes, 1):
             assert tile.sums <= UNSPILLED and 1 <= tile.warps(sizes) <= MOST_WARPS
             assert tile.rows % 16 == 0 and tile.columns % 8 == 0
             assert cycles(sizes, tile) >= sizes.bytes / BYTES
             fewer = replace(tile, rows=tile.rows // 32 * 16 or 16)
             if fewer.warps(sizes) == tile.warps(sizes):
                 assert blocks(sizes, fewer) >= blocks(sizes, tile)
-        best = best_tile(sizes, counts(sizes))
+        best = best_tile(sizes, numbers_at_once(sizes))
         assert best is not None
-        assert all(cost(sizes, best) <= cost(sizes, tile) for tile in tiles(sizes, best.count))
+        assert all(cost(sizes, best) <= cost(sizes, tile) for tile in candidates(sizes, best.count))
 
 
 def test_tiles_of_half_the_columns_leave_room_for_more_blocks() -> None:
@@ -152,8 +152,8 @@ def test_the_copying_unit_brings_what_it_brings_faster(
 def test_a_block_brings_several_matrices_where_that_is_faster_by_far() -> None:
     sizes = known(95, 63, 19, "AT", "f16", "rounded")
     assert usual_tile(sizes).count == 1 and in_bulk(sizes).count == 2
-    assert list(counts(replace(sizes, batch=4095))) == [1], "many blocks have to be left"
-    assert list(counts(known(108, 86, 25, "TA", "bf16", "rounded"))) == [1], "it is large"
+    assert list(numbers_at_once(replace(sizes, batch=4095))) == [1], "many blocks have to be left"
+    assert list(numbers_at_once(known(108, 86, 25, "TA", "bf16", "rounded"))) == [1], "it is large"
 
 
 def test_of_larger_matrices_tiles_are_the_usual_ones() -> None:
