@@ -70,8 +70,9 @@ class Line:
 
 
 def type_of(torch: Any, name: str) -> Any:
-    """The type of a tensor, by its name in a program."""
-    return {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}[name]
+    """The type of the tensor of numbers that a program computes with, by its name there."""
+    known = {"f32": torch.float32, "tf32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+    return known[name]
 
 
 def largest_error(torch: Any, a: Any, b: Any, result: Any) -> float:

@@ -8,9 +8,9 @@ A line of the file is what is computed, and with which schedule:
                                                                and columns, tiles of a band, tiles at a time
     tiled 8 4096 7168 128 | auto                               of groups of as many whole tiles
     batch 128 f16 | batch rows=32                              n, the type of results; 300 MB in all
-    products 97 31 120 AT bf16 f32 | auto                     m, n, k; operands as they are (A) or stored
-                                                       transposed (T); types of operands (f16, bf16,
-                                                       tf32) and of results; 300 MB
+    products 97 31 120 AT bf16 f32 | auto                      m, n, k; whether operands are stored as they
+                                                               are (A) or transposed (T); types of operands
+                                                               (f16, bf16, tf32) and results; 300 MB
     resident 128 f16 | batch rows=32                           the same, of 128 matrices that stay in the L2
                                                                cache: what a GPU with faster memory may take
     accumulated 8192 | tensor_core block=128,128,32 …          AB + C, sums and C in f32, m = n = k
@@ -182,7 +182,7 @@ class Setting:
 
     def products(self, m: str, n: str, k: str, layouts: str, operand: str, result: str) -> None:
         torch, b = self.torch, self.sizes["b"]
-        stored = batched.type_of(torch, "f32" if operand == "tf32" else operand)
+        stored = batched.type_of(torch, operand)
         shapes = [(int(m), int(k)), (int(k), int(n))]
         apart = [shape[::-1] if way == "T" else shape for shape, way in zip(shapes, layouts, strict=True)]
         torch.backends.cuda.matmul.allow_tf32 = operand == "tf32"
