@@ -1,13 +1,13 @@
-"""How long a multiprocessor takes for a matrix of a batch that the copying unit brings.
+"""The time that a multiprocessor takes for a matrix of a batch that the copying unit brings.
 
-Memory takes its time, and so do tensor cores, shared memory, and the blocks: each waits for its operands,
-multiplies, and waits until its results have left. Blocks overlap, as many as there are registers and shared
-memory for. So the best tiles are not those with the fewest loads, but those whose warps have few registers
-besides their sums.
+It is a soft maximum of four times: of memory, of tensor cores, of shared memory, and of the blocks. A block
+waits for its operands, multiplies, and waits until its results have left. Other blocks run meanwhile, as many
+as there are registers and shared memory for. So the best tiles are not those with the fewest loads, but those
+whose warps need few registers besides their sums.
 
-The numbers were fitted to kernels that were measured on an H200, benchmarks/results/batch-tiles-h200.csv: of
-425, 93 % take what they say, give or take a quarter. Of 42 products with several tiles, the one with the
-least cost takes 1.1 % longer than the fastest, 14 % at most.
+The constants were fitted to the 425 kernels of benchmarks/results/batch-tiles-h200.csv, measured on an H200.
+93 % of them are within a quarter of the model. For 42 products several tiles were measured: the one with the
+least cost takes 1.1 % longer than the fastest on average, and 14 % at most.
 """
 
 from __future__ import annotations
