@@ -142,7 +142,7 @@ def _elements(sizes: Sizes) -> int:
 def in_bulk(sizes: Sizes, rows: int = 0, columns: int = 0) -> Plan:
     """A block for each matrix, or for several, a tile of so many rows and columns for each warp; 0: chosen.
 
-    The tile is the usual one, unless another one is faster by far. Costs count no loads by `ldmatrix`.
+    The tile is the usual one, unless another one costs less. Costs do not cover loads by `ldmatrix`.
     """
     tile = usual_tile(sizes, rows, columns)
     if not (rows or columns or sizes.pattern or sizes.are_chunks or sizes.runs is None):
