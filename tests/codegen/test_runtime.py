@@ -87,6 +87,35 @@ def test_without_a_compiler_compiling_is_refused(monkeypatch: pytest.MonkeyPatch
     assert (refused.value.code, refused.value.hint) == ("R0820", runtime.INSTALL_HINT)
 
 
+@pytest.mark.parametrize(
+    ("nvrtc", "nvcc", "host", "used"),
+    [
+        ((13, 1), "13.1", "g++", "nvrtc"),
+        ((13, 0), "13.0", "g++", "nvcc"),
+        ((13, 0), "13.4", "g++", "nvcc"),
+        ((13, 0), "12.9", "g++", "nvrtc"),
+        ((12, 10), "12.9", "g++", "nvrtc"),
+        ((13, 0), "13.0", None, "nvrtc"),
+        ((13, 0), None, "g++", "nvrtc"),
+        (None, "11.5", None, "nvcc"),
+    ],
+)
+def test_nvcc_goes_before_an_nvrtc_with_long_addresses_if_it_is_as_new_and_works(
+    nvrtc: tuple[int, int] | None,
+    nvcc: str | None,
+    host: str | None,
+    used: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bindings = SimpleNamespace(nvrtcVersion=lambda: (0, *(nvrtc or ()))) if nvrtc else None
+    monkeypatch.setattr(compiling, "nvrtc_bindings", lambda: bindings)
+    monkeypatch.setattr(compiling, "include_directories", lambda: [Path("include")])
+    monkeypatch.setattr(compiling, "nvcc", lambda: nvcc and "nvcc")
+    monkeypatch.setattr(compiling, "_nvcc_version", lambda _: f"nvcc: Cuda tools, release {nvcc}, V{nvcc}.7")
+    monkeypatch.setattr(shutil, "which", lambda _: host)
+    assert compiling.compiler().version.startswith(used)
+
+
 @needs_compiler
 @pytest.mark.parametrize("name", ["gemm", "gemm_f16"])
 def test_kernels_compile_for_every_target(name: str) -> None:
