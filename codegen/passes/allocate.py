@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from codegen.ir import imperative as i
@@ -63,12 +63,8 @@ def place_shared(function: i.Function, launch: Launch) -> tuple[i.Function, Laun
     them as conflicting.
     """
     buffers = list(_buffers(function.body, launch))
-    offsets: dict[str, int] = {}
-    for buffer in sorted(buffers, key=lambda b: b.live.start):
-        others = [b for b in buffers if b.name in offsets and b.live.overlaps(buffer.live)]
-        taken = sorted((offsets[b.name], offsets[b.name] + b.bytes) for b in others)
-        offsets[buffer.name] = first_fit(taken, buffer.bytes, buffer.alignment)
-    used = max((offsets[b.name] + b.bytes for b in buffers), default=0)
+    offsets = offsets_of(buffers)
+    used = end_of(buffers, offsets)
     if used > SHARED_LIMIT:
         raise TranslationError(
             "R0716", f"{used} bytes of shared memory are needed; the limit is {SHARED_LIMIT}"
@@ -82,6 +78,30 @@ def place_shared(function: i.Function, launch: Launch) -> tuple[i.Function, Laun
         return command
 
     return replace(function, body=place(function.body)), replace(launch, shared_bytes=used)
+
+
+def offsets_of(buffers: Sequence[Buffer]) -> dict[str, int]:
+    """Where buffers start: in the order in which they are needed, or in front those that are needed longest.
+
+    What takes the place of the others may then be larger.
+    """
+    orders = [sorted(buffers, key=key) for key in (lambda b: b.live.start, lambda b: -b.live.length)]
+    return min(map(offsets_in, orders), key=lambda offsets: end_of(buffers, offsets))
+
+
+def offsets_in(order: Sequence[Buffer]) -> dict[str, int]:
+    """Where buffers start: each at the lowest address where no earlier one is that is alive with it."""
+    offsets: dict[str, int] = {}
+    for buffer in order:
+        others = [b for b in order if b.name in offsets and b.live.overlaps(buffer.live)]
+        taken = sorted((offsets[b.name], offsets[b.name] + b.bytes) for b in others)
+        offsets[buffer.name] = first_fit(taken, buffer.bytes, buffer.alignment)
+    return offsets
+
+
+def end_of(buffers: Sequence[Buffer], offsets: Mapping[str, int]) -> int:
+    """How many bytes they take."""
+    return max((offsets[b.name] + b.bytes for b in buffers), default=0)
 
 
 def first_fit(taken: list[tuple[int, int]], size: int, alignment: int) -> int:
@@ -100,6 +120,10 @@ class Region:
 
     start: int
     end: int
+
+    @property
+    def length(self) -> int:
+        return self.end - self.start
 
     def overlaps(self, other: Region) -> bool:
         return self.start < other.end and other.start < self.end

@@ -54,9 +54,10 @@ def apart(command: i.Command, arrays: frozenset[str]) -> Apart | None:
 
 
 def _reads(command: i.Command, name: str, arrays: frozenset[str]) -> bool:
-    """Whether all that a command does is to read from arrays into a buffer."""
-    used = {access.buffer for access in i.accesses_in(command)}
-    return written(command) == {name} and used <= {name, *arrays}
+    """Whether all that a command does is to read from arrays into a buffer, by registers of its own."""
+    own = {c.name for c in i.commands(command) if isinstance(c, i.New) and c.space is Space.LOCAL}
+    used = {access.buffer for access in i.accesses_in(command)} - own
+    return written(command) - own == {name} and used <= {name, *arrays}
 
 
 def _for_each(loop: i.ParallelFor, new: i.New, reads: i.Command, rest: i.Command) -> Apart:

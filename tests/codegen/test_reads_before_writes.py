@@ -52,6 +52,21 @@ def test_all_reads_come_first() -> None:
     ]  # fmt: skip
 
 
+def test_reads_may_go_through_registers_of_their_own() -> None:
+    """As those of pairs of elements do, which are loaded one by one. They are no part of the copy."""
+    own, pair = i.Access("x", (), F32), i.Access("pair", (), F32)
+    reads = i.New(Space.LOCAL, "pair", F32, i.sequence(i.Assign(pair, at("a", "t")), i.Assign(own, pair)))
+    moved = i.New(Space.LOCAL, "x", F32, i.sequence(reads, i.Assign(at("b", "t"), own)))
+    body: i.Command = i.sequence(
+        i.ParallelFor(i.Level.THREAD, 0, "t", constant(32), moved), copied("c", "d", 1)
+    )
+    for name in "abcd":
+        body = i.New(Space.SHARED, name, ROW, body)
+    found = i.commands(reads_before_writes(i.Function("f", (), (), body)).body)
+    targets = [c.target.buffer for c in found if isinstance(c, i.Assign) and isinstance(c.target, i.Access)]
+    assert targets == ["pair", "x", "x1", "b", "d"]
+
+
 def test_what_another_copy_writes_is_read_behind_it() -> None:
     assert order(("a", "b"), ("b", "c")) == ["read a", "write b", "read b", "write c"]
     assert order(("a", "b"), ("c", "d"), ("b", "c"), ("a", "e")) == [
