@@ -313,6 +313,7 @@ EXAMPLES = {
     "in_turn": (f"in_inputs({TILES} >> blocks >> in_turn(2))", PRODUCT),
     "to_level": (f"in_inputs(products >> {WARPS} >> to_level('to_warps', MAP_WARP))", PRODUCT),
     "to_warps": (f"in_inputs(products >> {WARPS} >> to_warps)", PRODUCT),
+    "to_warps_in_steps": (f"in_inputs(products >> {WARPS} >> to_warps_in_steps)", PRODUCT),
     "to_warpgroups": (f"in_inputs(products >> {GROUPS} >> to_warpgroups)", PRODUCT),
     "by_itself": (f"in_inputs(products >> {GROUPS} >> by_itself)", PRODUCT),
     "warp_tiles": ("in_inputs(products >> tile_reduction(32) >> warp_tiles(16, 16))", PRODUCT),
@@ -473,7 +474,7 @@ SECTIONS |= {
     ),
     "Phases of products: workers": (
         "operands_swapped blocks cluster_for_each clusters persistent of_several_arrays arrays_in_groups first_and_rest in_turn to_level"
-        " to_warps to_warpgroups by_itself"
+        " to_warps to_warps_in_steps to_warpgroups by_itself"
     ),
     "Phases of products: memory": (
         "stage copied loaded_ahead promoted specialise direct_epilogue beside_in_bulk shared_epilogue rows_by_threads"

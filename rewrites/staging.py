@@ -118,6 +118,23 @@ COPY_IN_BATCHES = tuple(
     for along, view in (("rows", ""), ("columns", " |> transpose"))
 )
 
+# longer rows, or columns, along which a tile is copied
+COPY_LONGER = tuple(
+    rule(
+        f"copyThreads, longer {along}",
+        "x |> copyThreads(l)",
+        f"x |> {more} |> copyThreads(l) |> {fewer}",
+        sizes=("p", "n"),
+        layouts=("l",),
+        conditions=(not_yet_copied,),
+        meaning=f"The same threads then copy the same part of all {along}.",
+    )
+    for along, more, fewer in (
+        ("rows", "map(fun(row => row |> padEmpty(p)))", "map(fun(row => row |> take(n)))"),
+        ("columns", "padEmpty(p)", "take(n)"),
+    )
+)
+
 # by primitive
 COPY_TURNED = {
     primitive: rule(

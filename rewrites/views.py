@@ -77,6 +77,13 @@ INTERCHANGE = rule(
     "ys |> map(fun(y => xs |> map(fun(x => f(x, y))))) |> transpose",
     meaning="Two independent loops; of a matrix product, A·B as the transpose of Bᵀ·Aᵀ.",
 )
+LOOP_INTERCHANGE_ZIPPED = rule(
+    "loopInterchange, zipped",
+    "zip(xss)(as) |> map(fun((xs, a) => zip(xs)(bs) |> map(fun((x, b) => f(x, a, b)))))",
+    "zip(xss |> transpose)(bs) |> map(fun((xs, b) => zip(xs)(as) |> map(fun((x, a) => f(x, a, b)))))"
+    " |> transpose",
+    meaning="Of the sums of a matrix, columns are the outer loop, and rows the inner one.",
+)
 INTERCHANGE_NEST = rule(
     "**f",
     "xs |> map(fun(x => x |> map(f)))",

@@ -11,6 +11,7 @@ from codegen.ir.launch import REGISTERS, WARP, Launch
 from codegen.passes.analysis.registers import operands, sums
 
 OTHERS = 39  # registers of a thread besides those of products, so that the compiler of CUDA spills none
+FEW, BESIDE_FEW = 10, 34  # the same where so few are fragments of operands, which are loaded one by one
 GRANULE, QUARTERS = 8, 4  # registers that are allocated at once; parts of a multiprocessor, with as many each
 SHARED, OF_BLOCK = 228 * 1024, 1024  # bytes of a multiprocessor, and what a block takes besides its own
 THREADS, BLOCKS = 2048, 32  # of a multiprocessor
@@ -21,7 +22,9 @@ def resident_blocks(function: i.Function, launch: Launch) -> int:
     if not _waits_once(function.body):
         return 1
     # fragments of operands are loaded while others are multiplied, so about half of them are there at a time
-    used = sums(function.body, i.MmaFragment) + operands(function.body) // 2 + OTHERS
+    loaded = operands(function.body)
+    others = BESIDE_FEW if loaded <= FEW else OTHERS
+    used = sums(function.body, i.MmaFragment) + loaded // 2 + others
     registers = -(-used // GRANULE) * GRANULE
     rooms = (
         SHARED // (launch.shared_bytes + OF_BLOCK),

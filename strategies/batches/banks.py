@@ -8,6 +8,7 @@ any bank, and only some of these orders have no conflicts.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -100,24 +101,39 @@ class Matrices:
 
     def best_order(self, tile: tuple[int, int]) -> Order:
         """The order in which a warp takes the least time for a tile of so many rows and columns."""
-        rows, columns = (distances(size // ROWS_AT_ONCE) for size in tile)
         in_pairs = self.terms == PAIR * PAIR * LANES_OF_ROW
+        rows, columns = (distances(size // ROWS_AT_ONCE) for size in tile)
         orders = product(columns, rows, ADJACENT if in_pairs else ADJACENT[:1])
         known = (Order(apart, adjacent, between) for between, apart, adjacent in orders)
         return min(known, key=lambda order: self.turns(tile, order) * (STRIDED if order.columns > 1 else 1))
 
+    def best_rows(self, tile: tuple[int, int], height: int) -> Order:
+        """The same where lanes take columns and terms as they are.
+
+        height: the rows of all tiles, of any of which a warp may have some
+        """
+        known = [Order(apart) for apart in distances(height // ROWS_AT_ONCE)]
+        return min(known, key=lambda order: self.turns(tile, order))
+
     def turns(self, tile: tuple[int, int], order: Order) -> int:
         """How long a warp loads and stores for a tile: accesses to one bank take one turn each."""
         columns = [first + one for first in order.pairs for one in range(PAIR)]
-        high, wide = tile[0] // INSTRUCTION[0], tile[1] // INSTRUCTION[1]
-        starts = list(self._terms(order))
-        left = sum(conflicts(self.left, product(order.rows, here)) for here in starts)
-        right = sum(conflicts(self.right, product(here, columns)) for here in starts)
-        stored = conflicts(self.result, order.stored)
+        right = sum(conflicts(self.right, product(here, columns)) for here in self._terms(order))
         # the two terms of a pair are in two rows of the right operand
-        loads = high * TIMES * left * self.left.accesses + wide * right * PAIR
-        steps = -(-self.depth // (self.terms * order.instructions))
-        return steps * loads + high * wide * TIMES * stored * self.result.accesses
+        loads = -(-tile[1] // INSTRUCTION[1]) * right * PAIR
+        return self.of_rows(tile, order) + self.steps(order) * loads
+
+    def of_rows(self, tile: tuple[int, int], order: Order) -> int:
+        """The same for the left operand and the result only."""
+        high, wide = tile[0] // INSTRUCTION[0], -(-tile[1] // INSTRUCTION[1])
+        left = sum(conflicts(self.left, product(order.rows, here)) for here in self._terms(order))
+        loads = high * TIMES * left * self.left.accesses
+        stores = high * wide * TIMES * conflicts(self.result, order.stored) * self.result.accesses
+        return self.steps(order) * loads + stores
+
+    def steps(self, order: Order) -> int:
+        """How many instructions add up the terms of a sum, or pairs of them, in that order."""
+        return -(-self.depth // (self.terms * order.instructions))
 
     def _terms(self, order: Order) -> Iterator[list[int]]:
         """For each group of pairs that lanes load at once, the first term of each lane's pair."""
@@ -136,8 +152,5 @@ def distances(octets: int) -> list[int]:
 
 def conflicts(run: Run, places: Iterable[tuple[int, int]]) -> int:
     """How many of the accesses are to different words of the same bank, at most."""
-    words: dict[int, set[int]] = {}
-    for row, column in places:
-        word = run.at(row, column) // BANK
-        words.setdefault(word % BANKS, set()).add(word)
-    return max(map(len, words.values()))
+    words = {run.at(row, column) // BANK for row, column in places}
+    return max(Counter(word % BANKS for word in words).values())

@@ -6,6 +6,7 @@ from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Success
 from rise.errors import StrategyError
 from rise.expr import Expr
+from strategies.batches.costs import Tile, is_unrolled
 from strategies.batches.fragments import (
     COLUMNS,
     FRAGMENTS,
@@ -19,6 +20,7 @@ from strategies.batches.plans import (
     BLOCKS,
     BULK,
     BULK_PADDED,
+    BULK_SECOND,
     DIRECT,
     ELEMENTS,
     PADDED,
@@ -30,6 +32,7 @@ from strategies.batches.plans import (
     Plan,
     in_bulk,
     in_bulk_padded,
+    in_bulk_second,
     plan_of,
 )
 from strategies.batches.runs import several, staged, staged_in_bulk, stored_in_bulk, through_shared
@@ -52,7 +55,8 @@ from strategies.places import as_one_array, below_shape, in_inputs
 from strategies.result_views import computed_in, under_views
 from strategies.settings import searched
 
-PLANS = {BULK: in_bulk, BULK_PADDED: in_bulk_padded}  # where the copying unit brings operands
+# where the copying unit brings operands
+PLANS = {BULK: in_bulk, BULK_PADDED: in_bulk_padded, BULK_SECOND: in_bulk_second}
 NO_BATCH = "expected a map over a batch of arrays of known sizes"
 
 
@@ -85,8 +89,9 @@ def batch(
     rows:    of a matrix, for each of all warps, a multiple of 16; 0: chosen
     epilogue: where results go: `shared`, from where they leave as one run; `direct`, to memory; else chosen
     operands: fragments are read from `runs` as they came, by threads or by the copying unit (`bulk`), or
-              from `padded` rows that these runs are laid out in again (`bulk_padded`), or that threads bring
-              `elements` to, as many at once as divide rows; else chosen
+              from `padded` rows that these runs are laid out in again (`bulk_padded`; `bulk_second`: those of
+              the second operand), or that threads bring `elements` to, as many at once as divide rows; else
+              chosen
     vector:   elements that a thread brings at once, at most 16 bytes; 0: chosen
     columns:  of a matrix, for each of all warps, a multiple of 8; 0: chosen
     """
@@ -181,9 +186,17 @@ def multiplied(plan: Plan, sizes: Sizes) -> Strategy:
             return each_by_a_warp(plan.threads // WARP, matrix_by_a_warp(sizes.product, sizes.operand))
         case _:
             again = 0 if plan.operands in (RUNS, BULK) else plan.threads
-            in_memory, in_run = plan.operands == ELEMENTS, plan.operands == BULK and not sizes.pattern
-            tile = (plan.rows, plan.columns or -(-sizes.columns // COLUMNS) * COLUMNS)
+            in_memory, of_second = plan.operands == ELEMENTS, plan.operands == BULK_SECOND
+            in_run = of_second or (plan.operands == BULK and not sizes.pattern)
+            tile = Tile(plan.rows, plan.columns or -(-sizes.columns // COLUMNS) * COLUMNS)
             matrix = matrix_by_warps(
-                sizes.product, tile, sizes.operand, again, plan.vector, in_memory, in_run
+                sizes.product,
+                (tile.rows, tile.columns),
+                sizes.operand,
+                again,
+                plan.vector,
+                in_memory,
+                in_run,
+                of_second and not is_unrolled(sizes, tile),
             )
             return each_by_all(matrix)

@@ -5,9 +5,9 @@ waits for its operands, multiplies, and waits until its results have left. Other
 as there are registers and shared memory for. So the best tiles are not those with the fewest loads, but those
 whose warps need few registers besides their sums.
 
-The constants were fitted to the 425 kernels of benchmarks/results/batch-tiles-h200.csv, measured on an H200.
-93 % of them are within a quarter of the model. For 42 products several tiles were measured: the one with the
-least cost takes 1.1 % longer than the fastest on average, and 14 % at most.
+The constants were fitted to the 424 kernels of benchmarks/results/batch-tiles-h200.csv, measured on an H200.
+93 % of them are within a quarter of the model. For 34 products several tiles were measured: the one with the
+least cost takes 1.0 % longer than the fastest on average, and 12 % at most.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ EACH, AT_ONCE = 8, 3  # cycles of an instruction: until a warp starts the next, 
 ACCESS = 0.5  # cycles of an access of a warp to shared memory
 TOGETHER = 2.25  # the power in the soft maximum of times: the higher it is, the more the longest one hides
 PART = 1.05  # how much longer tiles of some of the columns take, and tiles of a single warp
-BESIDES = 30  # registers of a thread that are neither sums nor fragments of the second operand
-MOST_OF_THREAD, UNSPILLED = 255, 190  # registers; those of sums and fragments, with which none are spilled
+BESIDES = 39  # registers of a thread that are neither sums nor fragments of operands
+FEW, BESIDE_FEW = 10, 34  # the same where so few are fragments
+MOST_OF_THREAD, UNSPILLED = 255, 132  # registers; those of sums, with which none are spilled
+FREE, LEAST_WARPS = 64, 4  # registers besides sums, and warps, with which no registers are spilled then
 QUARTERS, REGISTERS = 4, 1 << 14  # of a multiprocessor; registers of each
 MOST_WARPS, MOST_PARTS, MOST_BLOCKS = 8, 4, 32  # of a block; of the columns; of a multiprocessor
 
@@ -42,12 +44,21 @@ class Tile:
     count: int = 1
 
     def warps(self, sizes: Sizes) -> int:
-        return -(-sizes.rows // self.rows) * -(-sizes.columns // self.columns)
+        return self.height(sizes) // self.rows * -(-sizes.columns // self.columns)
+
+    def height(self, sizes: Sizes) -> int:
+        """The rows of all tiles."""
+        return -(-sizes.rows // self.rows) * self.rows
 
     @property
     def sums(self) -> int:
-        """The registers of a thread for sums, and for fragments of the second operand."""
-        return self.rows * self.columns // WARP + self.columns // COLUMNS * 2
+        """The registers of a thread for sums."""
+        return self.rows * self.columns // WARP
+
+    @property
+    def operands(self) -> int:
+        """The registers of a thread for fragments: all of one operand, and one of the other one."""
+        return min(self.rows // ROWS * 4 + 2, self.columns // COLUMNS * 2 + 4)
 
 
 def best_tile(sizes: Sizes, counts: Iterable[int]) -> Tile | None:
@@ -93,12 +104,27 @@ def cycles(sizes: Sizes, tile: Tile) -> float:
 @lru_cache(maxsize=1 << 10)
 def accesses(runs: Matrices | None, rows: int, columns: int) -> int:
     """Of a warp to shared memory; those to one bank take turns. 0 if it is not known where matrices are."""
-    return runs.turns((rows, columns), runs.best_order((rows, columns))) if runs is not None else 0
+    tile = (rows, columns)
+    return runs.turns(tile, runs.best_order(tile)) if runs is not None else 0
+
+
+def is_unrolled(sizes: Sizes, tile: Tile) -> bool:
+    """Whether a thread has registers for the operands of all steps of a sum, beside its sums: measured.
+
+    Of pairs of elements that are loaded at once the compiler loads too many ahead.
+    """
+    if not sizes.is_odd or tile.warps(sizes) < LEAST_WARPS:
+        return False
+    share = QUARTERS * REGISTERS // (WARP * tile.warps(sizes) * blocks(sizes, tile))
+    return share // ROWS_AT_ONCE * ROWS_AT_ONCE - tile.sums >= FREE
 
 
 def blocks(sizes: Sizes, tile: Tile) -> int:
     """How many a multiprocessor has room for. The copying unit pads no rows in shared memory."""
-    registers = -(-min(MOST_OF_THREAD, tile.sums + BESIDES) // ROWS_AT_ONCE) * ROWS_AT_ONCE
+    used = min(
+        MOST_OF_THREAD, tile.sums + tile.operands // 2 + (BESIDES if tile.operands > FEW else BESIDE_FEW)
+    )
+    registers = -(-used // ROWS_AT_ONCE) * ROWS_AT_ONCE
     warps = QUARTERS * (REGISTERS // (WARP * registers))
     read, written = sum(sizes.read), sizes.written
     shared = max(read, written) if tile.count == 1 else tile.count * (read + written)

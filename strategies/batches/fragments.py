@@ -16,6 +16,7 @@ from rewrites.orders import (
     STRIDED_IN_PARTS,
     SUMS_BY_LANES,
 )
+from rewrites.views import LOOP_INTERCHANGE_ZIPPED
 from rewrites.zips import ZIP_REORDER
 from rise.expr import Expr
 from rise.types import Scalar, Type, shape
@@ -35,15 +36,17 @@ from strategies.core import (
     Rewrite,
     Strategy,
     argument,
+    bottom_up,
     choice,
     depending,
+    id_,
     normalize,
     prints_as_call,
     seq,
     top_down,
 )
 from strategies.matmul.epilogue import direct_epilogue
-from strategies.matmul.grid import by_itself, to_warps
+from strategies.matmul.grid import by_itself, to_warps, to_warps_in_steps
 from strategies.matmul.instructions import accumulate_fragments, load_once, tensorise, warp_tiles
 from strategies.matmul.products import Product, at_products, bring_prologue, is_product, separate_prologue
 from strategies.matmul.rounding import ANYTHING, ZEROS, rounded_up, row_of
@@ -65,6 +68,9 @@ _columns_inward: Strategy = seq(
     with_parts_abstracted(is_product, lambda _: _order_inward),
     normalize(choice(REORDER_TRANSPOSE, TRANSPOSE_TWICE, ORDER_ROWS, BETA, MAP_REORDER)),
 )
+
+# fragments of rows are loaded first, and those of columns one by one: of the larger operand only one is there
+_columns_outside: Strategy = bottom_up(LOOP_INTERCHANGE_ZIPPED)
 
 
 @prints_as_call
@@ -104,31 +110,33 @@ def on_fragments_of(
     tile:    rows and columns that a warp computes
     workers: the level of the maps over these parts
     operand: the type of the numbers that are multiplied
-    threads: that first lay both operands out again, with zeros, in padded rows; 0: read as they are
+    threads: that first copy operands again to padded rows: both, or of runs the second; 0: read as they are
     vector:  elements that one of them brings at once; 0: chosen
     in_memory: whether operands are in memory, from where asynchronous copies bring them
     in_run:  whether they are runs: lanes then take rows and terms in the order with the fewest bank conflicts
     """
     fragment = FRAGMENTS[operand]
     rows, columns = tile
-    if threads and columns >= sizes[1]:
+    if threads and not in_run and columns >= sizes[1]:
         columns = -(-columns // (2 * COLUMNS)) * 2 * COLUMNS  # padded rows then start in different banks
     parts = (rows, columns, fragment[2])
     m, n, k = (-(-size // part) * part for size, part in zip(sizes, parts, strict=True))
 
     def whole(term: Expr) -> Rewrite:
-        copies = row_copy(term, threads, vector, in_memory and operand != "tf32")
+        copies = row_copy(term, threads, vector, in_memory and operand != "tf32", in_run)
         again = stage(copies, bool(threads))
-        order = stored_order(term.type, (rows, columns), copies.vector <= PAIR) if threads else Order()
         if in_run:
-            order = order_of(term, sizes, tile, fragment[2])
+            order = order_of(term, sizes, tile, fragment[2], bool(threads))
+        else:
+            order = stored_order(term.type, (rows, columns), copies.vector <= PAIR) if threads else Order()
         step = fragment[2] * order.instructions
         depth = -(-k // step) * step
         sums = seq(
-            tile_reduction(step if in_run else k),
+            tile_reduction(step if in_run and not threads else k),
             warp_tiles(rows, columns),
             tensorise(fragment),
             accumulate_fragments,
+            _columns_outside if in_run and rows < columns else id_,
             load_once,
             again,
         )
@@ -169,10 +177,14 @@ def stored_order(result: Type, tile: tuple[int, int], in_pairs: bool = True) -> 
     return min(orders, key=lambda order: conflicts(stored, order.stored))
 
 
-def order_of(term: Expr, sizes: Block, tile: tuple[int, int], terms: int) -> Order:
-    """The best order of the lanes of a warp for matrices in runs. terms: how many an instruction adds up"""
+def order_of(term: Expr, sizes: Block, tile: tuple[int, int], terms: int, of_rows: bool = False) -> Order:
+    """The best order of the lanes of a warp for matrices in runs. terms: how many an instruction adds up
+
+    of_rows: columns and terms stay as they are, as only the first operand is read from its run
+    """
     product = Product.of(next(iter(outermost_parts(term, is_product))))
-    return in_runs(product, term.type, sizes, terms).best_order(tile)
+    runs, height = in_runs(product, term.type, sizes, terms), -(-sizes[0] // tile[0]) * tile[0]
+    return runs.best_rows(tile, height) if of_rows else runs.best_order(tile)
 
 
 def in_runs(product: Product, result: Type, sizes: Block, terms: int) -> Matrices:
@@ -190,7 +202,9 @@ def in_runs(product: Product, result: Type, sizes: Block, terms: int) -> Matrice
     return Matrices(a, b, stored, k, terms)
 
 
-def row_copy(term: Expr, threads: int, vector: int = 0, in_memory: bool = True) -> TileCopy:
+def row_copy(
+    term: Expr, threads: int, vector: int = 0, in_memory: bool = True, second: bool = False
+) -> TileCopy:
     """How threads copy rows of the operands of products: by the widest vectors that divide all of them.
 
     Where these are too narrow for asynchronous copies, several elements are loaded one by one and stored at
@@ -198,6 +212,8 @@ def row_copy(term: Expr, threads: int, vector: int = 0, in_memory: bool = True) 
     vector:    how many elements at once instead; 0: as many as that
     in_memory: whether operands are as they are in memory. Others, such as those that are rounded on their way
                (tf32), go through registers, too
+    second:    only of the second operand, all of whose elements are read before the first is stored, so that
+               its padded rows may be where its run was
     """
     rows = [
         row_of(matrix) for part in outermost_parts(term, is_product) for matrix in Product.of(part).operands
@@ -208,7 +224,8 @@ def row_copy(term: Expr, threads: int, vector: int = 0, in_memory: bool = True) 
     wide = len(known) == len(rows) and divided * min(row.width for row in known) >= ASYNCHRONOUS
     asynchronous = wide and in_memory and divided >= vector
     at_once = divided if wide and divided >= vector else vector or max(1, ASYNCHRONOUS // width)
-    return TileCopy(threads, at_once, PADDING, asynchronous, in_columns=True, loads=LOADS // at_once)
+    loads = LOADS // at_once
+    return TileCopy(threads, at_once, PADDING, asynchronous, in_columns=True, loads=loads, second=second)
 
 
 @prints_as_call
@@ -227,12 +244,15 @@ def matrix_by_warps(
     vector: int = 0,
     in_memory: bool = True,
     in_run: bool = False,
+    in_steps: bool = False,
 ) -> Strategy:
     """A matrix around products, of these sizes, a warp for every so many rows and columns of it.
 
-    threads: that first lay both operands out again, with zeros, in padded rows; 0: read as they are
+    threads: that first copy operands again to padded rows: both, or of runs the second; 0: read as they are
     vector:  elements that one of them brings at once; 0: chosen
     in_memory: whether operands are in memory, from where asynchronous copies bring them
     in_run:  whether they are runs: lanes then take rows and terms in the order with the fewest bank conflicts
+    in_steps: whether the loop over the terms of sums is not unrolled
     """
-    return on_fragments_of(sizes, tile, to_warps, operand, threads, vector, in_memory, in_run)
+    workers = to_warps_in_steps if in_steps else to_warps
+    return on_fragments_of(sizes, tile, workers, operand, threads, vector, in_memory, in_run)

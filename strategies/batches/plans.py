@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from strategies.batches.banks import PAIR
 from strategies.batches.costs import BYTES, Tile, best_tile, cost, cycles
 from strategies.batches.fragments import COLUMNS, ROWS
-from strategies.batches.sizes import ALIGNMENTS, LARGEST_SIDE, OPERANDS, RESERVED, ROOM, Sizes
+from strategies.batches.sizes import ALIGNMENTS, CHUNK, LARGEST_SIDE, OPERANDS, RESERVED, ROOM, Sizes
 from strategies.memory_bound.blocks import WARP
 
 THREADS, WARPS, BLOCKS = "threads", "warps", "blocks"
 SHARED, DIRECT = "shared", "direct"
 RUNS, PADDED, ELEMENTS = "runs", "padded", "elements"
-BULK, BULK_PADDED = "bulk", "bulk_padded"
+BULK, BULK_PADDED, BULK_SECOND = "bulk", "bulk_padded", "bulk_second"
 TILE = 16 * 1024  # bytes of shared memory of a block: several blocks then have enough loads under way
 LARGEST = 48 * 1024  # of a block that also keeps its results there
 RESIDENT = 2048  # threads of a multiprocessor
@@ -31,10 +32,13 @@ MOST_SUMS = 48 * 88  # elements of a matrix that are in the registers of a warp
 LEAST_ODD, LEAST_BULK = 4 * 1024, 6 * 1024  # bytes of a product that the copying unit brings and takes
 LEAST_OF_MANY = 5 * 512  # the same of several odd matrices, of those that are apart, or of several warps
 LARGEST_OF_MANY = 20 * 1024  # bytes of a product of which it brings several
-CROWDED = 1.3  # the cost, over the time of memory, up to which the copying unit brings crowded rows
+CROWDED, CROWDED_CHUNKS = 1.3, 1.5  # the cost, over the time of memory, up to which it brings crowded rows
 WORTH = 0.965  # the cost, over that of the usual tile, below which another tile replaces it
 MOST_AT_ONCE, MANY_RUNS = 4, 4096  # matrices of a run, of which there are at least so many
-LEAST_PADDED = 113  # rows and columns
+LEAST_PADDED = 113  # rows and columns, from which on both operands are copied to padded rows
+LEAST_SECOND, LEAST_TERMS = 81, 41  # the same of the second operand only, and terms of sums
+LEAST_CROWDED = 24  # terms of sums where its rows are crowded
+MOST_LONGER = 1.6  # how many times as long its rows may be copied, so that threads divide them evenly
 MOST_CROWDED = 32 * 40  # elements of a result, up to which crowded rows of its operands are padded
 LITTLE = 1 / 8  # bytes that are read, for each that is written
 RESULTS = range(12 * 1024, 48 * 1024 + 1)  # bytes of these results
@@ -85,12 +89,12 @@ def suit_bulk(sizes: Sizes) -> bool:
     odd = LEAST_OF_MANY if sizes.are_apart or at_once(sizes) > 1 else LEAST_ODD
     least = odd if sizes.is_odd else LEAST_BULK
     large = sizes.bytes >= (least if _of_one_warp(sizes) else LEAST_OF_MANY)
-    slow = _writes_most(sizes) or (_crowded(sizes) and not sizes.pattern and _read_again(sizes))
+    slow = _writes_most(sizes) or (_crowded(sizes) and _read_again(sizes))
     return sizes.by_fragments and large and not slow
 
 
 def suit_padded(sizes: Sizes) -> bool:
-    """Whether fragments are faster from padded rows, in spite of the copy: measured.
+    """Whether fragments of both operands are faster from padded rows, in spite of the copy: measured.
 
     Of large matrices, each tile of rows reads the second operand again; of whole chunks, `ldmatrix` reads
     runs as they are. Of small ones, rows that all start in the same bank take longer than the copy does, even
@@ -103,6 +107,28 @@ def suit_padded(sizes: Sizes) -> bool:
     small = _elements(sizes) <= MOST_CROWDED and sizes.bytes >= LEAST_BULK
     room = sum(sizes.read) + max(sizes.padded) + RESERVED <= ROOM // 2
     return (large or small and sizes.width == TRANSPOSED and _crowded(sizes)) and room
+
+
+def suit_second(sizes: Sizes) -> bool:
+    """Whether fragments of the second operand are faster from padded rows, in spite of the copy: measured.
+
+    All warps read it, but each only its part of the first operand, whose rows may start in different banks.
+    Few terms of sums are multiplied sooner than they are copied. Two blocks have to fit.
+    """
+    runs = sizes.runs
+    if runs is None or sizes.width != TRANSPOSED or sizes.are_chunks or runs.left.line % ALL_BANKS == 0:
+        return False
+    large = min(sizes.rows, sizes.columns) >= LEAST_SECOND and sizes.depth >= LEAST_TERMS
+    crowded = runs.right.line % ALL_BANKS == 0 and sizes.rows > TALL[-1] and sizes.depth >= LEAST_CROWDED
+    room = sum(sizes.read) + sizes.padded[1] + RESERVED <= ROOM // 2
+    return sizes.by_fragments and (large or crowded) and room and _even(sizes) and not _writes_most(sizes)
+
+
+def _even(sizes: Sizes) -> bool:
+    """Whether rows of the second operand need not be much longer for threads to divide them evenly."""
+    threads = in_bulk_second(sizes).threads
+    pairs = -(-sizes.runs.right.line // (PAIR * sizes.width)) if sizes.runs is not None else 1
+    return any(threads % n == 0 for n in range(pairs, int(MOST_LONGER * pairs) + 1))
 
 
 def _writes_most(sizes: Sizes) -> bool:
@@ -118,16 +144,22 @@ def _crowded(sizes: Sizes) -> bool:
 def _read_again(sizes: Sizes) -> bool:
     """Whether each tile of rows reads crowded rows again, as it does the second operand, and loses by that.
 
-    Of whole chunks, one instruction would load eight rows from the same banks.
+    Of whole chunks, one instruction would load eight rows from the same banks, unless they are swizzled; such
+    rows lose only where results are no whole chunks. Of tf32, rows that threads pad take longer.
     """
     if len(sizes.row_bytes) != OPERANDS or sizes.runs is None:
-        return True
-    if sizes.are_chunks and sizes.width == TRANSPOSED:
+        return not sizes.pattern
+    if sizes.width != TRANSPOSED:
+        return False
+    if sizes.are_chunks and not sizes.pattern:
         return True
     if sizes.runs.right.line % ALL_BANKS or sizes.rows <= TALL[0]:
         return False
     best = best_tile(sizes, (at_once(sizes),))
-    return best is None or cost(sizes, best) > CROWDED * sizes.bytes / BYTES
+    if sizes.pattern and sizes.written // sizes.rows % CHUNK == 0:
+        return False
+    most = CROWDED_CHUNKS if sizes.pattern else CROWDED
+    return best is None or cost(sizes, best) > most * sizes.bytes / BYTES
 
 
 def _of_one_warp(sizes: Sizes) -> bool:
@@ -194,6 +226,13 @@ def in_bulk_padded(sizes: Sizes, rows: int = 0, columns: int = 0) -> Plan:
     tall = rows or (ROWS if wide < LARGEST_SIDE else 2 * ROWS)
     columns = columns or (wide if tall == ROWS else wide // 2)
     return Plan(BLOCKS, 1, WARP * Tile(tall, columns).warps(sizes), True, tall, BULK_PADDED, 0, columns)
+
+
+def in_bulk_second(sizes: Sizes, rows: int = 0, columns: int = 0) -> Plan:
+    """The same where only the second operand is copied again, and the first is read from its run."""
+    wide = -(-sizes.columns // COLUMNS) * COLUMNS
+    rows, columns = rows or 2 * ROWS, columns or wide
+    return Plan(BLOCKS, 1, WARP * Tile(rows, columns).warps(sizes), True, rows, BULK_SECOND, 0, columns)
 
 
 # --- by threads: a row each -------------------------------------------------------------------------------

@@ -143,12 +143,13 @@ def computing(s: Rewrite) -> Strategy:
     return seq(check(computes, "a map that computes"), s)
 
 
-# the loops of one warp, unrolled
-in_warp: Strategy = seq(everywhere(computing(low.MAP_SEQ_UNROLL)), everywhere(low.REDUCE_SEQ_UNROLL))
+# the maps of one warp, unrolled, and all of its loops
+_maps_in_warp: Strategy = everywhere(computing(low.MAP_SEQ_UNROLL))
+in_warp: Strategy = seq(_maps_in_warp, everywhere(low.REDUCE_SEQ_UNROLL))
 
 
 @prints_as_call
-def to_level(name: str, rule: Rule) -> Strategy:
+def to_level(name: str, rule: Rule, of_one: Rewrite = in_warp) -> Strategy:
     """The outermost maps that compute become maps over a level, and those in what they are applied to.
 
     before: e |> map(x => g(x) |> map(f))
@@ -157,13 +158,15 @@ def to_level(name: str, rule: Rule) -> Strategy:
     return recursive(
         name,
         lambda itself: choice(
-            seq(computing(rule), mapped(in_warp), argument(try_(itself))), all_(try_(itself))
+            seq(computing(rule), mapped(of_one), argument(try_(itself))), all_(try_(itself))
         ),
     )
 
 
 # the parts of a tile by warps
 to_warps: Strategy = to_level("to_warps", low.MAP_WARP)
+# the same where the loop over the terms of a sum is not unrolled, and takes fewer registers
+to_warps_in_steps: Strategy = to_level("to_warps_in_steps", low.MAP_WARP, _maps_in_warp)
 # the parts of a tile by warpgroups
 to_warpgroups: Strategy = to_level("to_warpgroups", low.MAP_WARP_GROUP)
 # the one part of a tile by the warpgroup whose turn it is

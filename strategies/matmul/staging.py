@@ -8,10 +8,12 @@ from math import prod
 
 from rewrites import lowering as low
 from rewrites import staging as s
+from rewrites.rounding import missing
 from rewrites.rule import Rule
 from rewrites.tupling import is_fold
 from rise.expr import Expr, Primitive, call, subterms
-from rise.types import Array, Data, Pair, Scalar, Type, shape
+from rise.nat import Nat
+from rise.types import Array, Data, Pair, Scalar, Type, array, as_data, shape
 from strategies.contiguity import Context, Contiguity, Known, contiguity_of, element, in_context
 from strategies.core import (
     Rewrite,
@@ -50,6 +52,8 @@ class TileCopy:
     in_columns: by fewer threads, up to a quarter, if then each always has the same part of a row
     loads: of each thread, that are under way before it stores the first, where copies go through registers
     turned: tiles whose rows are contiguous are stored by columns, element by element, if that is asynchronous
+    second: only tiles of the second operand are copied, through registers: all elements are read before the
+        first is stored, in rows so long that each thread always has the same part of a row
     """
 
     threads: int
@@ -61,6 +65,7 @@ class TileCopy:
     in_columns: bool = False
     loads: int = 0
     turned: bool = False
+    second: bool = False
 
     def primitive(self, tile: Known) -> str:
         computed = isinstance(tile, Contiguity) and tile.computed
@@ -80,7 +85,19 @@ class TileCopy:
     def _batch(self, tile: Type, sizes: dict[str, int]) -> dict[str, int]:
         """How many vectors a thread loads before it stores the first."""
         each = prod(size.value or 1 for size in shape(tile)[0]) // (sizes["v"] * sizes["t"])
-        return {"u": next(u for u in range(min(self.loads, each), 0, -1) if each % u == 0)}
+        most = each if self.second else min(self.loads, each)
+        return {"u": next(u for u in range(most, 0, -1) if each % u == 0)}
+
+    def longer(self, row: Nat) -> Nat | None:
+        """How many elements more a row has whose vectors divide the threads evenly; None if its own do.
+
+        Of more vectors than threads, these divide the vectors instead.
+        """
+        if not self.second:
+            return None
+        vectors = -(-(row.value or 1) // self.vector)
+        even = next((n for n in range(vectors, self.threads) if self.threads % n == 0), self.threads)
+        return missing(row, even * self.vector)
 
     def swizzle(self, tile: Known, type_: Type) -> Rewrite:
         """The tile in swizzled rows, where these are as long as a pattern's."""
@@ -264,9 +281,10 @@ def _members(copies: TileCopy, copy: str, tile: Known, type_: Type) -> Strategy:
     if not isinstance(type_, Pair):
         return _in_bulk(copies, tile, type_) if copies.bulk else _by_threads(copies, copy, tile, type_)
     first, second = _both(tile)
+    of_first = s.NOT_COPIED[copy] if copies.second else _members(copies, copy, first, type_.first)
     return seq(
         s.COPY_MEMBERS[copy],
-        function(argument(_members(copies, copy, first, type_.first))),
+        function(argument(of_first)),
         argument(_members(copies, copy, second, type_.second)),
     )
 
@@ -274,7 +292,15 @@ def _members(copies: TileCopy, copy: str, tile: Known, type_: Type) -> Strategy:
 def _by_threads(copies: TileCopy, copy: str, tile: Known, type_: Type) -> Strategy:
     """Vectors along the contiguous dimension; operands that are computed go through registers."""
     through = s.THROUGH_REGISTERS if copy != copies.primitive(tile) else id_
-    return seq(through, top_down(seq(copies.swizzle(tile, type_), copies.rule(tile, type_))))
+    by_columns, (sizes, scalar) = _by_columns(tile), shape(type_)
+    more = copies.longer(sizes[0 if by_columns else -1])
+    if more is None:
+        return seq(through, top_down(seq(copies.swizzle(tile, type_), copies.rule(tile, type_))))
+    rows, columns = sizes
+    sides = (rows + more, columns) if by_columns else (rows, columns + more)
+    longer = array(*sides, as_data(scalar))
+    in_longer = s.COPY_LONGER[by_columns].with_sizes(p=more, n=rows if by_columns else columns)
+    return seq(through, top_down(in_longer), top_down(copies.rule(tile, longer)))
 
 
 def _in_bulk(copies: TileCopy, tile: Known, type_: Type) -> Strategy:

@@ -13,6 +13,7 @@ from strategies.batches.plans import (
     BLOCKS,
     BULK,
     BULK_PADDED,
+    BULK_SECOND,
     DIRECT,
     ELEMENTS,
     RUNS,
@@ -24,6 +25,7 @@ from strategies.batches.plans import (
     plan_of,
     suit_bulk,
     suit_padded,
+    suit_second,
 )
 from strategies.batches.sizes import MANY, Sizes
 from strategies.batches.tiles import tiles
@@ -114,6 +116,8 @@ def are_few_runs(search: Search, sizes: Sizes, plan: Plan) -> bool:
 
 def copied_in_bulk(sizes: Sizes) -> Iterator[Point]:
     """The plans for matrices that the copying unit brings, then one with fewer registers for each warp."""
+    if suit_second(sizes):
+        yield Point.of("batch", {"operands": BULK_SECOND})
     if suit_padded(sizes):
         yield Point.of("batch", {"operands": BULK_PADDED})
     if not suit_bulk(sizes):

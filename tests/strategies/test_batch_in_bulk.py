@@ -259,7 +259,7 @@ def test_the_last_block_brings_the_matrices_that_exist(
 
 def test_auto_lets_the_copying_unit_bring_what_it_brings_faster() -> None:
     hopper, ampere = (Search(for_target(target), target) for target in ("sm_90a", "sm_80"))
-    for n, operands in ((26, None), (31, "bulk"), (65, "bulk"), (113, "bulk_padded"), (120, "bulk")):
+    for n, operands in ((26, None), (31, "bulk"), (65, "bulk"), (113, "bulk_second"), (120, "bulk")):
         for search, expected in ((hopper, operands), (ampere, None))[: 1 + (n == 65)]:
             found = batched(search, products(1009, n, n, n))
             assert found is not None
@@ -336,7 +336,7 @@ def test_few_matrices_are_tiles_where_rows_of_one_operand_are_odd(sizes: tuple[i
 def test_threads_bring_odd_runs_only_if_both_operands_are_odd() -> None:
     """Else they would bring both by two bytes at once."""
     found = batched(Search(for_target("sm_90a"), "sm_90a"), products(200, 119, 113, 56))
-    assert found is not None and dict(found[0].point.parameters).get("operands") == "bulk_padded"
+    assert found is not None and dict(found[0].point.parameters).get("operands") == "bulk_second"
 
 
 def test_the_reason_is_that_of_the_plan_that_is_taken() -> None:
