@@ -127,7 +127,7 @@ COPY_LONGER = tuple(
         sizes=("p", "n"),
         layouts=("l",),
         conditions=(not_yet_copied,),
-        meaning=f"The same threads then copy the same part of all {along}.",
+        meaning=f"Each thread can then copy the same part of all {along}.",
     )
     for along, more, fewer in (
         ("rows", "map(fun(row => row |> padEmpty(p)))", "map(fun(row => row |> take(n)))"),

@@ -103,9 +103,23 @@ INSTRUCTIONS = (
 
 
 # the types of what they multiply
+OPERANDS = frozenset(name for each in INSTRUCTIONS for name in each.operands)
 # registers that a thread may have for the sums of products, so that a small kernel runs beside it: measured
 MOST_SUMS = 192
-OPERANDS = frozenset(name for each in INSTRUCTIONS for name in each.operands)
+# Measured: the registers that a thread needs besides those for sums and fragments of operands, so that CUDA's
+# compiler spills none. A thread that loads fragments one by one, and so has few, needs fewer.
+OTHERS, FEW_FRAGMENTS, BESIDE_FEW = 39, 10, 34
+GRANULE = 8  # registers that are allocated at once
+
+
+def thread_registers(sums: int, fragments: int) -> int:
+    """The registers that a thread needs to multiply fragments.
+
+    sums, fragments: the registers that its sums and the fragments of its operands take. A thread loads some
+    fragments while it multiplies others, so only about half of them are in registers at a time.
+    """
+    used = sums + fragments // 2 + (BESIDE_FEW if fragments <= FEW_FRAGMENTS else OTHERS)
+    return -(-used // GRANULE) * GRANULE
 
 
 def instruction(shape: Shape, operand: str, accumulator: str) -> Instruction | None:

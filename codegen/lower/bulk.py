@@ -75,7 +75,7 @@ class _NoRun(Exception):
 
 
 def _runs(r: Resolver, commands: Sequence[i.BulkCopy | i.BulkStore], facts: Facts) -> list[i.Command] | None:
-    """The copies or stores of runs; None if one of them is no run."""
+    """Copies or stores, each of a run; None if one of them moves anything but a run."""
     try:
         return [r.scalars.enclose(partial(_resolved, r, command, facts)) for command in commands]
     except _NoRun:

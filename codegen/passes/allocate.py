@@ -81,9 +81,9 @@ def place_shared(function: i.Function, launch: Launch) -> tuple[i.Function, Laun
 
 
 def offsets_of(buffers: Sequence[Buffer]) -> dict[str, int]:
-    """Where buffers start: in the order in which they are needed, or in front those that are needed longest.
+    """Where buffers start, in the better of two orders: by first use, or those that are needed longest first.
 
-    What takes the place of the others may then be larger.
+    In the second order, what replaces a buffer that is needed shortly may be larger than it.
     """
     orders = [sorted(buffers, key=key) for key in (lambda b: b.live.start, lambda b: -b.live.length)]
     return min(map(offsets_in, orders), key=lambda offsets: end_of(buffers, offsets))

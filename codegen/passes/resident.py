@@ -9,10 +9,9 @@ from __future__ import annotations
 from codegen.ir import imperative as i
 from codegen.ir.launch import REGISTERS, WARP, Launch
 from codegen.passes.analysis.registers import operands, sums
+from rise.instructions import thread_registers
 
-OTHERS = 39  # registers of a thread besides those of products, so that the compiler of CUDA spills none
-FEW, BESIDE_FEW = 10, 34  # the same where so few are fragments of operands, which are loaded one by one
-GRANULE, QUARTERS = 8, 4  # registers that are allocated at once; parts of a multiprocessor, with as many each
+QUARTERS = 4  # of a multiprocessor, with as many registers each
 SHARED, OF_BLOCK = 228 * 1024, 1024  # bytes of a multiprocessor, and what a block takes besides its own
 THREADS, BLOCKS = 2048, 32  # of a multiprocessor
 
@@ -21,11 +20,7 @@ def resident_blocks(function: i.Function, launch: Launch) -> int:
     """As many blocks as there is room for; one, if blocks do other work meanwhile."""
     if not _waits_once(function.body):
         return 1
-    # fragments of operands are loaded while others are multiplied, so about half of them are there at a time
-    loaded = operands(function.body)
-    others = BESIDE_FEW if loaded <= FEW else OTHERS
-    used = sums(function.body, i.MmaFragment) + loaded // 2 + others
-    registers = -(-used // GRANULE) * GRANULE
+    registers = thread_registers(sums(function.body, i.MmaFragment), operands(function.body))
     rooms = (
         SHARED // (launch.shared_bytes + OF_BLOCK),
         THREADS // launch.threads,

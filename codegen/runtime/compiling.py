@@ -81,15 +81,16 @@ def can_compile() -> bool:
 def compiler() -> Compiler:
     """NVRTC if it and CUDA's headers are installed, else nvcc. R0820 without either.
 
-    An nvcc that is not older goes before an NVRTC that computes addresses in shared memory in 64 bits, which
-    takes up to a fifth more instructions.
+    NVRTC before 13.1 computes addresses in shared memory in 64 bits, which takes up to a fifth more
+    instructions. An nvcc that is not older replaces it.
     """
-    bindings, command = nvrtc_bindings() if include_directories() else None, nvcc()
-    if bindings is not None and (command is None or not _is_better(command, bindings)):
-        version = f"nvrtc {bindings.nvrtcVersion()} {_headers_digest(tuple(include_directories()))}"
-        return Compiler(version, lambda *given: _by_nvrtc(bindings, *given))
+    bindings = nvrtc_bindings() if include_directories() else None
+    command = nvcc() if bindings is None else _replacement(bindings)
     if command is not None:
         return Compiler(_nvcc_version(command), lambda *given: _by_nvcc(command, *given))
+    if bindings is not None:
+        version = f"nvrtc {bindings.nvrtcVersion()} {_headers_digest(tuple(include_directories()))}"
+        return Compiler(version, lambda *given: _by_nvrtc(bindings, *given))
     raise CompilationError("R0820", "no CUDA compiler found: neither NVRTC nor nvcc", hint=INSTALL_HINT)
 
 
@@ -154,13 +155,13 @@ def _nvcc_version(command: str) -> str:
     return subprocess.run([command, "--version"], capture_output=True, text=True, check=False).stdout
 
 
-def _is_better(command: str, nvrtc: Any) -> bool:
-    """Whether nvcc compiles for the same GPUs, to fewer instructions. It also needs a C++ compiler."""
+def _replacement(nvrtc: Any) -> str | None:
+    """The nvcc to use instead of an old NVRTC: it must be as new, and it needs a C++ compiler."""
     _, *version = nvrtc.nvrtcVersion()
-    release = RELEASE.search(_nvcc_version(command))
-    if release is None or shutil.which("g++") is None:
-        return False
-    return tuple(version) <= tuple(map(int, release.groups())) and tuple(version) < SHORT
+    command = nvcc() if tuple(version) < SHORT and shutil.which("g++") is not None else None
+    release = RELEASE.search(_nvcc_version(command)) if command is not None else None
+    is_as_new = release is not None and tuple(version) <= tuple(map(int, release.groups()))
+    return command if is_as_new else None
 
 
 # --- nvcc and NVRTC -----------------------------------------------------------------------------------

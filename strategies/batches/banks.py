@@ -120,12 +120,12 @@ class Matrices:
         columns = [first + one for first in order.pairs for one in range(PAIR)]
         right = sum(conflicts(self.right, product(here, columns)) for here in self._terms(order))
         # the two terms of a pair are in two rows of the right operand
-        loads = -(-tile[1] // INSTRUCTION[1]) * right * PAIR
+        loads = tile[1] // INSTRUCTION[1] * right * PAIR
         return self.of_rows(tile, order) + self.steps(order) * loads
 
     def of_rows(self, tile: tuple[int, int], order: Order) -> int:
         """The same for the left operand and the result only."""
-        high, wide = tile[0] // INSTRUCTION[0], -(-tile[1] // INSTRUCTION[1])
+        high, wide = tile[0] // INSTRUCTION[0], tile[1] // INSTRUCTION[1]
         left = sum(conflicts(self.left, product(order.rows, here)) for here in self._terms(order))
         loads = high * TIMES * left * self.left.accesses
         stores = high * wide * TIMES * conflicts(self.result, order.stored) * self.result.accesses

@@ -16,7 +16,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from strategies.batches.banks import INSTRUCTION, ROWS_AT_ONCE, Matrices
+from rise.instructions import GRANULE, thread_registers
+from strategies.batches.banks import INSTRUCTION, Matrices
 from strategies.batches.fragments import COLUMNS, FRAGMENTS, ROWS
 from strategies.batches.sizes import RESERVED, ROOM, Sizes
 from strategies.memory_bound.blocks import WARP
@@ -27,9 +28,7 @@ EACH, AT_ONCE = 8, 3  # cycles of an instruction: until a warp starts the next, 
 ACCESS = 0.5  # cycles of an access of a warp to shared memory
 TOGETHER = 2.25  # the power in the soft maximum of times: the higher it is, the more the longest one hides
 PART = 1.05  # how much longer tiles of some of the columns take, and tiles of a single warp
-BESIDES = 39  # registers of a thread that are neither sums nor fragments of operands
-FEW, BESIDE_FEW = 10, 34  # the same where so few are fragments
-MOST_OF_THREAD, UNSPILLED = 255, 132  # registers; those of sums, with which none are spilled
+MOST_OF_THREAD, UNSPILLED = 256, 132  # registers; those of sums, with which none are spilled
 FREE, LEAST_WARPS = 64, 4  # registers besides sums, and warps, with which no registers are spilled then
 QUARTERS, REGISTERS = 4, 1 << 14  # of a multiprocessor; registers of each
 MOST_WARPS, MOST_PARTS, MOST_BLOCKS = 8, 4, 32  # of a block; of the columns; of a multiprocessor
@@ -111,20 +110,17 @@ def accesses(runs: Matrices | None, rows: int, columns: int) -> int:
 def is_unrolled(sizes: Sizes, tile: Tile) -> bool:
     """Whether a thread has registers for the operands of all steps of a sum, beside its sums: measured.
 
-    Of pairs of elements that are loaded at once the compiler loads too many ahead.
+    Where threads load pairs of elements at once, the compiler moves too many loads ahead.
     """
     if not sizes.is_odd or tile.warps(sizes) < LEAST_WARPS:
         return False
     share = QUARTERS * REGISTERS // (WARP * tile.warps(sizes) * blocks(sizes, tile))
-    return share // ROWS_AT_ONCE * ROWS_AT_ONCE - tile.sums >= FREE
+    return share // GRANULE * GRANULE - tile.sums >= FREE
 
 
 def blocks(sizes: Sizes, tile: Tile) -> int:
     """How many a multiprocessor has room for. The copying unit pads no rows in shared memory."""
-    used = min(
-        MOST_OF_THREAD, tile.sums + tile.operands // 2 + (BESIDES if tile.operands > FEW else BESIDE_FEW)
-    )
-    registers = -(-used // ROWS_AT_ONCE) * ROWS_AT_ONCE
+    registers = min(MOST_OF_THREAD, thread_registers(tile.sums, tile.operands))
     warps = QUARTERS * (REGISTERS // (WARP * registers))
     read, written = sum(sizes.read), sizes.written
     shared = max(read, written) if tile.count == 1 else tile.count * (read + written)

@@ -69,7 +69,7 @@ _columns_inward: Strategy = seq(
     normalize(choice(REORDER_TRANSPOSE, TRANSPOSE_TWICE, ORDER_ROWS, BETA, MAP_REORDER)),
 )
 
-# fragments of rows are loaded first, and those of columns one by one: of the larger operand only one is there
+# all fragments of rows are loaded first, then those of columns one by one: fewer are held at a time
 _columns_outside: Strategy = bottom_up(LOOP_INTERCHANGE_ZIPPED)
 
 
@@ -110,7 +110,7 @@ def on_fragments_of(
     tile:    rows and columns that a warp computes
     workers: the level of the maps over these parts
     operand: the type of the numbers that are multiplied
-    threads: that first copy operands again to padded rows: both, or of runs the second; 0: read as they are
+    threads: that first copy operands to padded rows: both, or only the second one if `in_run`; 0: none
     vector:  elements that one of them brings at once; 0: chosen
     in_memory: whether operands are in memory, from where asynchronous copies bring them
     in_run:  whether they are runs: lanes then take rows and terms in the order with the fewest bank conflicts
@@ -248,7 +248,7 @@ def matrix_by_warps(
 ) -> Strategy:
     """A matrix around products, of these sizes, a warp for every so many rows and columns of it.
 
-    threads: that first copy operands again to padded rows: both, or of runs the second; 0: read as they are
+    threads: that first copy operands to padded rows: both, or only the second one if `in_run`; 0: none
     vector:  elements that one of them brings at once; 0: chosen
     in_memory: whether operands are in memory, from where asynchronous copies bring them
     in_run:  whether they are runs: lanes then take rows and terms in the order with the fewest bank conflicts

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from strategies.batches.banks import PAIR
-from strategies.batches.costs import BYTES, Tile, best_tile, cost, cycles
+from strategies.batches.costs import BYTES, UNSPILLED, Tile, best_tile, cost, cycles
 from strategies.batches.fragments import COLUMNS, ROWS
 from strategies.batches.sizes import ALIGNMENTS, CHUNK, LARGEST_SIDE, OPERANDS, RESERVED, ROOM, Sizes
+from strategies.matmul.staging import evenly_divided
 from strategies.memory_bound.blocks import WARP
 
 THREADS, WARPS, BLOCKS = "threads", "warps", "blocks"
@@ -28,7 +29,7 @@ TALL = (3 * ROWS, 2 * ROWS)  # rows of a matrix in a run that a warp computes
 TALLEST, WIDE = 4 * ROWS, 96  # rows of a tile with half of the columns, if there are more columns than that
 TRANSPOSED = 2  # bytes of numbers of which `ldmatrix` transposes a matrix
 ALL_BANKS = 128  # bytes of shared memory, after which the next are in the same banks
-MOST_SUMS = 48 * 88  # elements of a matrix that are in the registers of a warp
+MOST_SUMS = UNSPILLED * WARP  # elements of a matrix that are in the registers of a warp
 LEAST_ODD, LEAST_BULK = 4 * 1024, 6 * 1024  # bytes of a product that the copying unit brings and takes
 LEAST_OF_MANY = 5 * 512  # the same of several odd matrices, of those that are apart, or of several warps
 LARGEST_OF_MANY = 20 * 1024  # bytes of a product of which it brings several
@@ -105,8 +106,8 @@ def suit_padded(sizes: Sizes) -> bool:
         return False
     large = min(sizes.rows, sizes.columns) >= LEAST_PADDED and not sizes.are_chunks and suit_bulk(sizes)
     small = _elements(sizes) <= MOST_CROWDED and sizes.bytes >= LEAST_BULK
-    room = sum(sizes.read) + max(sizes.padded) + RESERVED <= ROOM // 2
-    return (large or small and sizes.width == TRANSPOSED and _crowded(sizes)) and room
+    crowded = small and sizes.width == TRANSPOSED and _crowded(sizes)
+    return (large or crowded) and _two_fit(sizes, max(sizes.padded))
 
 
 def suit_second(sizes: Sizes) -> bool:
@@ -120,15 +121,15 @@ def suit_second(sizes: Sizes) -> bool:
         return False
     large = min(sizes.rows, sizes.columns) >= LEAST_SECOND and sizes.depth >= LEAST_TERMS
     crowded = runs.right.line % ALL_BANKS == 0 and sizes.rows > TALL[-1] and sizes.depth >= LEAST_CROWDED
-    room = sum(sizes.read) + sizes.padded[1] + RESERVED <= ROOM // 2
-    return sizes.by_fragments and (large or crowded) and room and _even(sizes) and not _writes_most(sizes)
+    pairs = -(-runs.right.line // (PAIR * sizes.width))  # of elements of a row of the second operand
+    even = evenly_divided(pairs, in_bulk_second(sizes).threads) <= MOST_LONGER * pairs
+    fit = even and _two_fit(sizes, sizes.padded[1])
+    return sizes.by_fragments and (large or crowded) and fit and not _writes_most(sizes)
 
 
-def _even(sizes: Sizes) -> bool:
-    """Whether rows of the second operand need not be much longer for threads to divide them evenly."""
-    threads = in_bulk_second(sizes).threads
-    pairs = -(-sizes.runs.right.line // (PAIR * sizes.width)) if sizes.runs is not None else 1
-    return any(threads % n == 0 for n in range(pairs, int(MOST_LONGER * pairs) + 1))
+def _two_fit(sizes: Sizes, padded: int) -> bool:
+    """Whether a multiprocessor has room for two blocks, with so many bytes of padded rows beside runs."""
+    return sum(sizes.read) + padded + RESERVED <= ROOM // 2
 
 
 def _writes_most(sizes: Sizes) -> bool:
@@ -155,9 +156,9 @@ def _read_again(sizes: Sizes) -> bool:
         return True
     if sizes.runs.right.line % ALL_BANKS or sizes.rows <= TALL[0]:
         return False
-    best = best_tile(sizes, (at_once(sizes),))
     if sizes.pattern and sizes.written // sizes.rows % CHUNK == 0:
         return False
+    best = best_tile(sizes, (at_once(sizes),))
     most = CROWDED_CHUNKS if sizes.pattern else CROWDED
     return best is None or cost(sizes, best) > most * sizes.bytes / BYTES
 

@@ -165,7 +165,7 @@ def to_level(name: str, rule: Rule, of_one: Rewrite = in_warp) -> Strategy:
 
 # the parts of a tile by warps
 to_warps: Strategy = to_level("to_warps", low.MAP_WARP)
-# the same where the loop over the terms of a sum is not unrolled, and takes fewer registers
+# the same without unrolling the loop over the terms of a sum, which takes fewer registers
 to_warps_in_steps: Strategy = to_level("to_warps_in_steps", low.MAP_WARP, _maps_in_warp)
 # the parts of a tile by warpgroups
 to_warpgroups: Strategy = to_level("to_warpgroups", low.MAP_WARP_GROUP)

@@ -96,8 +96,7 @@ class TileCopy:
         if not self.second:
             return None
         vectors = -(-(row.value or 1) // self.vector)
-        even = next((n for n in range(vectors, self.threads) if self.threads % n == 0), self.threads)
-        return missing(row, even * self.vector)
+        return missing(row, evenly_divided(vectors, self.threads) * self.vector)
 
     def swizzle(self, tile: Known, type_: Type) -> Rewrite:
         """The tile in swizzled rows, where these are as long as a pattern's."""
@@ -119,6 +118,11 @@ class TileCopy:
         row = max(1, (sizes[0 if by_columns else -1].value or 1) // vector)
         alike = (t for t in each if (t % row == 0 or row % t == 0) and 4 * t >= 3 * each[0])
         return {"v": vector, "t": next(alike, each[0]) if self.in_columns else each[0]}
+
+
+def evenly_divided(vectors: int, threads: int) -> int:
+    """The least number of vectors, at least so many, that divides the threads; without one, their number."""
+    return next((n for n in range(vectors, threads) if threads % n == 0), threads)
 
 
 def is_copied_alone(element: Type) -> bool:

@@ -27,10 +27,7 @@ from strategies.batches.costs import (
 )
 from strategies.batches.plans import in_bulk, numbers_at_once, usual_tile
 from strategies.batches.sizes import Sizes
-from strategies.search.batches import batched
-from strategies.search.choice import Search
-from strategies.search.hardware import for_target
-from tests.support.batches import products, program, sizes_of
+from tests.support.batches import chosen, operands_of, products, program, sizes_of
 from tests.support.nightly import every_other
 
 MEASURED = Path(__file__).parents[2] / "benchmarks/results/batch-tiles-h200.csv"
@@ -146,12 +143,11 @@ def test_the_copying_unit_brings_what_it_brings_faster(
     shape: tuple[int, int, int], layouts: str, type_: str, body: str, operands: str | None
 ) -> None:
     """Each was measured with all of these operands."""
-    found = batched(Search(for_target("sm_90a"), "sm_90a"), products(1 << 14, *shape, type_, layouts, body))
-    assert found is not None
-    assert dict(found[0].point.parameters).get("operands") == operands
+    found = chosen(products(1 << 14, *shape, type_, layouts, body))
+    assert operands_of(found) == operands
     if operands in PLANS:
         count = PLANS[operands](known(*shape, layouts, type_, body, 1 << 14)).count
-        assert found[0].reason.startswith(f"{count} of a batch of 16384 products")
+        assert found.reason.startswith(f"{count} of a batch of 16384 products")
 
 
 def test_a_block_brings_several_matrices_where_that_is_faster_by_far() -> None:

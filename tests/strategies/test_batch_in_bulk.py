@@ -16,7 +16,6 @@ from codegen.pipeline import assemble, generate
 from rewrites.result import Failure
 from rise.check.specialise import inputs_of
 from rise.errors import StrategyError
-from rise.expr import Expr
 from rise.interpret import random_inputs
 from strategies.batches.banks import Matrices, Order, Run
 from strategies.batches.batch import batch
@@ -25,15 +24,9 @@ from strategies.batches.sizes import Sizes
 from strategies.search.batches import batched
 from strategies.search.choice import Search
 from strategies.search.hardware import for_target
-from tests.support.batches import exact, products, program, sizes_of
+from tests.support.batches import chosen, exact, lowered, operands_of, products, program, sizes_of
 from tests.support.kernels import emulated_exactly
 from tests.support.nightly import every_other, in_turn
-from tests.support.programs import succeeded
-
-
-def lowered(term: Expr, operands: str = "bulk", **settings: Any) -> Expr:
-    return succeeded(batch(operands=operands, **settings)(term)).term
-
 
 AWKWARD = [(1, 33, 33, 33), (5, 17, 65, 31), (3, 65, 9, 97), (2, 97, 97, 97), (3, 127, 49, 5), (7, 31, 1, 33)]
 
@@ -258,12 +251,9 @@ def test_the_last_block_brings_the_matrices_that_exist(
 
 
 def test_auto_lets_the_copying_unit_bring_what_it_brings_faster() -> None:
-    hopper, ampere = (Search(for_target(target), target) for target in ("sm_90a", "sm_80"))
     for n, operands in ((26, None), (31, "bulk"), (65, "bulk"), (113, "bulk_second"), (120, "bulk")):
-        for search, expected in ((hopper, operands), (ampere, None))[: 1 + (n == 65)]:
-            found = batched(search, products(1009, n, n, n))
-            assert found is not None
-            assert dict(found[0].point.parameters).get("operands") == expected, n
+        for target, expected in (("sm_90a", operands), ("sm_80", None))[: 1 + (n == 65)]:
+            assert operands_of(chosen(products(1009, n, n, n), target)) == expected, n
 
 
 @pytest.mark.parametrize(
@@ -329,14 +319,12 @@ def test_tiles_of_few_matrices_are_copied_as_wide_as_rows_allow(
 
 @pytest.mark.parametrize("sizes", every_other([(72, 64, 89), (72, 128, 77), (119, 113, 56)]))
 def test_few_matrices_are_tiles_where_rows_of_one_operand_are_odd(sizes: tuple[int, int, int]) -> None:
-    found = batched(Search(for_target("sm_90a"), "sm_90a"), products(10, *sizes))
-    assert found is not None and found[0].point.strategy == "tensor_core"
+    assert chosen(products(10, *sizes)).point.strategy == "tensor_core"
 
 
 def test_threads_bring_odd_runs_only_if_both_operands_are_odd() -> None:
     """Else they would bring both by two bytes at once."""
-    found = batched(Search(for_target("sm_90a"), "sm_90a"), products(200, 119, 113, 56))
-    assert found is not None and dict(found[0].point.parameters).get("operands") == "bulk_second"
+    assert operands_of(chosen(products(200, 119, 113, 56))) == "bulk_second"
 
 
 def test_the_reason_is_that_of_the_plan_that_is_taken() -> None:
@@ -345,8 +333,7 @@ def test_the_reason_is_that_of_the_plan_that_is_taken() -> None:
         ("sm_90a", "1 of a batch of 1009 products for each block, multiplied by all of its warps"),
         ("sm_80", "4 of a batch of 1009 products for each block, multiplied by a warp each"),
     ):
-        found = batched(Search(for_target(target), target), products(1009, 31, 31, 31))
-        assert found is not None and found[0].reason == reason
+        assert chosen(products(1009, 31, 31, 31), target).reason == reason
 
 
 @pytest.mark.parametrize(

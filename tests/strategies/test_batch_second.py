@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from random import Random
-from typing import Any
 
 import pytest
 
 from codegen.pipeline import generate
-from rewrites.result import Success
-from rise.expr import Expr
 from rise.nat import nat
 from strategies.batches.banks import LANES_OF_ROW, PAIRS, Matrices, Order, Run, conflicts
-from strategies.batches.batch import batch
 from strategies.batches.costs import Tile, is_unrolled
 from strategies.batches.plans import in_bulk_second, suit_second
 from strategies.matmul.staging import TileCopy
-from strategies.search.batches import batched
-from strategies.search.choice import Search
-from strategies.search.hardware import for_target
-from tests.support.batches import exact, products, program, sizes_of
+from tests.support.batches import chosen, exact, lowered, operands_of, products, program, sizes_of
 from tests.support.nightly import every_other, in_turn
-from tests.support.programs import succeeded
 
 AWKWARD = [
     (2, 33, 97, 45),
@@ -34,16 +27,7 @@ AWKWARD = [
 DOT = "zip(row)(col) |> map((x, y) => f32(x) * f32(y)) |> reduce(+, 0)"
 
 
-def lowered(term: Expr, **settings: Any) -> Expr:
-    return succeeded(batch(operands="bulk_second", **settings)(term)).term
-
-
-def chosen(term: Expr) -> str | None:
-    """Where `auto` reads operands from, on a Hopper GPU."""
-    found = batched(Search(for_target("sm_90a"), "sm_90a"), term)
-    assert found is not None
-    operands = dict(found[0].point.parameters).get("operands")
-    return None if operands is None else str(operands)
+second = partial(lowered, operands="bulk_second")
 
 
 # --- results ----------------------------------------------------------------------------------------------
@@ -52,7 +36,7 @@ def chosen(term: Expr) -> str | None:
 @pytest.mark.parametrize(("sizes", "layouts"), in_turn(AWKWARD, ("AA", "TT", "AT", "TA")))
 def test_products_of_any_sizes_are_exact(sizes: tuple[int, int, int, int], layouts: str) -> None:
     term = products(*sizes, "f16", layouts)
-    assert exact(term, lowered(term))
+    assert exact(term, second(term))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +51,7 @@ def test_other_types_and_tiles_are_exact(type_: str, body: str) -> None:
         layouts = random.choice(("AA", "TT", "AT", "TA"))
         rows, columns = random.choice((0, 16, 32, 64)), random.choice((0, 32, 56))
         term = products(2, m, n, k, type_, layouts, body)
-        assert exact(term, lowered(term, rows=rows, columns=columns)), (m, n, k, layouts, rows, columns)
+        assert exact(term, second(term, rows=rows, columns=columns)), (m, n, k, layouts, rows, columns)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +76,7 @@ def test_other_types_and_tiles_are_exact(type_: str, body: str) -> None:
 )
 def test_what_stands_around_products_stays_exact(text: str) -> None:
     term = program(f"def f{text}")
-    assert exact(term, lowered(term))
+    assert exact(term, second(term))
 
 
 # --- the kernel -------------------------------------------------------------------------------------------
@@ -100,7 +84,7 @@ def test_what_stands_around_products_stays_exact(text: str) -> None:
 
 def test_the_second_operand_alone_is_copied_and_columns_are_the_outer_loop() -> None:
     """So a thread has fragments of two rows and of one column, not of one row and of all columns."""
-    low = lowered(products(1009, 113, 113, 113))
+    low = second(products(1009, 113, 113, 113))
     kernel = generate(low, "f")
     assert kernel.source.count("copyThreads") == 0 and str(low).count("name='copyThreads'") == 1
     loads = [line for line in kernel.source.splitlines() if "load_matrices" in line]
@@ -111,7 +95,7 @@ def test_the_second_operand_alone_is_copied_and_columns_are_the_outer_loop() -> 
 @pytest.mark.parametrize("n", every_other([97, 101, 113, 121, 127]))
 def test_padded_rows_are_where_the_second_run_was(n: int) -> None:
     """All of it is read before the first row is written, so three blocks fit, and registers are for three."""
-    launch = generate(lowered(products(1009, n, n, n)), "f").launch
+    launch = generate(second(products(1009, n, n, n)), "f").launch
     plan = in_bulk_second(sizes_of(products(1009, n, n, n)))
     run, depth = -(-n * n * 2 // 128) * 128, -(-n // 16) * 16
     padded = depth * (128 + 8) * 2
@@ -188,7 +172,7 @@ def test_auto_chooses_what_is_faster(
     shape: tuple[int, int, int], layouts: str, type_: str, body: str, operands: str | None
 ) -> None:
     """Most were measured with all of these operands."""
-    assert chosen(products(1 << 14, *shape, type_, layouts, body)) == operands
+    assert operands_of(chosen(products(1 << 14, *shape, type_, layouts, body))) == operands
 
 
 def test_loops_are_unrolled_where_registers_are_left() -> None:
@@ -198,7 +182,7 @@ def test_loops_are_unrolled_where_registers_are_left() -> None:
     ]
     assert unrolled == [97, 99, 101, 103]
     for n in (97, 107):
-        loops = generate(lowered(products(1009, n, n, n)), "f").source.count("// reduceSeq\n")
+        loops = generate(second(products(1009, n, n, n)), "f").source.count("// reduceSeq\n")
         assert loops == (n == 107)
 
 
@@ -213,6 +197,5 @@ def test_two_blocks_have_to_fit() -> None:
 
 
 def test_the_reason_names_the_plan() -> None:
-    found = batched(Search(for_target("sm_90a"), "sm_90a"), products(1 << 14, 113, 113, 113))
-    assert found is not None and isinstance(found[1], Success)
-    assert found[0].reason.startswith("1 of a batch of 16384 products")
+    reason = chosen(products(1 << 14, 113, 113, 113)).reason
+    assert reason.startswith("1 of a batch of 16384 products")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +14,13 @@ from rise.check.specialise import inputs_of, specialise
 from rise.expr import Expr, Lambda
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
-from strategies.batches.batch import matrices_of
+from strategies.batches.batch import batch, matrices_of
 from strategies.batches.sizes import Sizes
+from strategies.search.batches import batched
+from strategies.search.choice import Choice, Search
+from strategies.search.hardware import for_target
 from tests.support.kernels import parts
+from tests.support.programs import succeeded
 
 DOT = "zip(row)(col) |> map((x, y) => f32(x) * f32(y)) |> reduce(+, 0)"
 TF32 = "zip(row)(col) |> map((x, y) => f32(tf32(x)) * f32(tf32(y))) |> reduce(+, 0)"
@@ -54,6 +59,24 @@ def sizes_of(term: Expr) -> Sizes:
     found = Sizes.of(matrices_of(term))
     assert found is not None
     return found
+
+
+def lowered(term: Expr, operands: str = "bulk", **settings: Any) -> Expr:
+    """By the strategy `batch`, with these parameters."""
+    return succeeded(batch(operands=operands, **settings)(term)).term
+
+
+def chosen(term: Expr, target: str = "sm_90a") -> Choice:
+    """What `auto` chooses for a batch."""
+    found = batched(Search(for_target(target), target), term)
+    assert found is not None
+    return found[0]
+
+
+def operands_of(choice: Choice) -> str | None:
+    """Where fragments are read from; None if the strategy decides that."""
+    operands = dict(choice.point.parameters).get("operands")
+    return None if operands is None else str(operands)
 
 
 def exact(term: Expr, low: Expr, seed: int = 5) -> bool:
