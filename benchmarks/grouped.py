@@ -1,6 +1,6 @@
 """Products of groups of rows through `auto`, beside torch, in one process.
 
-    python benchmarks/grouped.py [--out FOLDER] [--rows 8192] [--groups 8 64] [--seed 0] [--tile H W B P]
+    python benchmarks/grouped.py [--out FOLDER] [--rows 8192] [--groups 8 64] [--seed 0] [--tile H W B]
     python benchmarks/grouped.py --set block=128,256,64 warp=64,256 fragment=64,256,16 epilogue=rows …
     python benchmarks/grouped.py --check
 
@@ -14,8 +14,8 @@ uneven sizes, drawn once for each number of groups. Compared are
     one      torch.mm of as many rows with one matrix: what no grouped product is faster than by much
     memory   both operands and the result through memory once, at the bandwidth of a copy of the matrices
 
-Results are compared with products in f64, after the memory for them was filled with NaN. A time is the median
-over launches on a warm GPU; the variants take turns, and the best of three turns counts.
+Results are compared with products in f64, after the memory for them was filled with NaN. The variants take
+turns, in a new order each round; a time is the median over the rounds.
 
 With `--set` the products are those of `tensor_core` with these parameters, not of `auto`.
 
@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from timing import median_ms, write
+from timing import rotated_ms, write
 
 import codegen
 import rise
@@ -43,9 +43,8 @@ from strategies.registry import find
 
 SIZES = ((4096, 7168), (7168, 2048))  # n, k
 CHECKED = ((512, 1024), (520, 200))
-HEIGHT, WIDTH, BAND, WORKERS = 128, 256, 16, 132  # of tiles
+HEIGHT, WIDTH, BAND = 128, 256, 8  # of tiles
 LONG_GROUPS, LONG_BAND = 512, 11  # rows, and tiles of a band
-TURNS = 3
 NAMES = ("ours", "products", "grouped", "loop", "one", "memory")
 HEADER = """\
 | groups | n | k | tiles | ours µs | TFLOP/s | products | of _grouped_mm | of a loop | of one | of memory |
@@ -53,7 +52,7 @@ HEADER = """\
 
 Settings = Mapping[str, str]
 NONE: Settings = {}
-Tile = tuple[int, int, int, int]  # rows and columns, how many are a band, how many are computed at a time
+Tile = tuple[int, int, int]  # rows and columns, how many are a band
 Offsets = np.ndarray[Any, np.dtype[np.int32]]
 
 
@@ -91,10 +90,9 @@ class Grouped:
     @classmethod
     def of(cls, rows: int, groups: int, n: int, k: int, tile: Tile, settings: Settings = NONE) -> Grouped:
         height, width = tile[0], tile[1] if n % tile[1] == 0 else n
-        order = dict(zip("bp", tile[2:], strict=True))
         sizes = tiles(rows, groups, height, n // width)
         program = rise.load(shipped("examples/groups.rise"))
-        tables = codegen.compile(program.tables, sizes={**sizes, **order}, backend="cuda")
+        tables = codegen.compile(program.tables, sizes={**sizes, "b": tile[2]}, backend="cuda")
         sizes = {**sizes, "w": width, "k": k}
         chosen = (find("tensor_core").make(settings),) if settings else ()
         products = codegen.compile(program.groupedProducts, *chosen, sizes=sizes, backend="cuda")
@@ -106,10 +104,7 @@ class Grouped:
 
 
 def tile_of(rows: int, groups: int) -> Tile:
-    """Bands of tiles; of long groups none is moved, as those behind whole waves are finer."""
-    if rows >= groups * LONG_GROUPS:
-        return HEIGHT, WIDTH, LONG_BAND, 1
-    return HEIGHT, WIDTH, BAND, WORKERS
+    return HEIGHT, WIDTH, LONG_BAND if rows >= groups * LONG_GROUPS else BAND
 
 
 def tiles(rows: int, groups: int, height: int, columns: int) -> dict[str, int]:
@@ -241,8 +236,7 @@ def measured(
         variants["grouped"] = lambda: torch._grouped_mm(x, transposed, offs=behind)
     variants["ours"]()
     check(torch, x, w, ends, out)
-    turns = [{name: median_ms(torch, launch) for name, launch in variants.items()} for _ in range(TURNS)]
-    times = {**dict.fromkeys(NAMES, math.nan), **{name: min(t[name] for t in turns) for name in variants}}
+    times = {**dict.fromkeys(NAMES, math.nan), **rotated_ms(torch, variants)}
     times["memory"] *= (x.numel() + w.numel() + out.numel()) / (2 * w.numel())
     return Line(groups, n, k, rows, int((-(-np.diff(offsets) // tile[0])).sum()), times)
 
@@ -256,8 +250,8 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=8192)
     parser.add_argument("--groups", type=int, nargs="+", default=[8, 64])
     parser.add_argument(
-        "--tile", type=int, nargs=4, metavar=("H", "W", "B", "P"),
-        help="rows and columns of a tile, how many are a band, and how many are computed at a time",
+        "--tile", type=int, nargs=3, metavar=("H", "W", "B"),
+        help="rows and columns of a tile, and how many are a band",
     )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="of `tensor_core`")
@@ -265,7 +259,7 @@ def main() -> None:
     settings: Settings = dict(setting.split("=", 1) for setting in given.set)
     tile: Tile | None = tuple(given.tile) if given.tile else None
     if given.check:
-        check_exactly(torch, tile or (HEIGHT, WIDTH, BAND, WORKERS), given.seed, settings)
+        check_exactly(torch, tile or (HEIGHT, WIDTH, BAND), given.seed, settings)
         return
     lines = []
     for groups in given.groups:

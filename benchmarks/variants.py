@@ -4,8 +4,8 @@
 
 A line of the file is what is computed, and with which schedule:
 
-    groups 8 4096 7168 128 512 8 66 | tensor_core block=…     g, n, k; 8192 rows in bf16. Of a tile the rows
-                                                               and columns, tiles of a band, tiles at a time
+    groups 8 4096 7168 128 512 8 | tensor_core block=…        g, n, k; 8192 rows in bf16. Of a tile the rows
+                                                               and columns, tiles of a band
     tiled 8 4096 7168 128 | auto                               of groups of as many whole tiles
     batch 128 f16 | batch rows=32                              n, the type of results; 300 MB in all
     products 97 31 120 AT bf16 f32 | auto                      m, n, k; whether operands are stored as they
@@ -14,11 +14,13 @@ A line of the file is what is computed, and with which schedule:
     resident 128 f16 | batch rows=32                           the same, of 128 matrices that stay in the L2
                                                                cache: what a GPU with faster memory may take
     accumulated 8192 | tensor_core block=128,128,32 …          AB + C, sums and C in f32, m = n = k
+    matmulHalfAt 4096 2048 512 | auto                          a product of benchmarks/tables/layouts.rise;
+                                                               m, n, k, which accumulated takes, too
     … | auto                                                   what is chosen without a schedule
 
 Other processes derive and compile all of them before the first is timed. Each result is compared with
 products in f64, in memory that was filled with NaN; a wrong one is named, and not timed, and the exit status
-is 1. The schedules of one product take turns with the others: the best of three medians counts. With
+is 1. The schedules of one product take turns with the others, in a new order each round: medians count. With
 `--check` kernels are compiled, for `sm_90a`, and nothing runs.
 """
 
@@ -35,7 +37,7 @@ from typing import Any
 
 import batched
 import grouped
-from timing import median_ms, write
+from timing import rotated_ms, write
 
 import codegen
 import rise
@@ -45,8 +47,13 @@ from rise.errors import RiseError
 from rise.shipped import shipped
 from strategies.registry import find
 
-ROWS, BYTES, TURNS = 8192, 300_000_000, 3
+ROWS, BYTES = 8192, 300_000_000
 RESIDENT = 128  # matrices, each of which so many blocks multiply that memory has little to do with it
+# of the products in layouts.rise how operands are stored, T where transposed; whether C is added
+LAYOUTS = {
+    "matmulHalf": ("AA", False), "matmulHalfBt": ("AT", False), "matmulHalfAt": ("TA", False),
+    "matmulHalfAtBt": ("TT", False), "gemmBt": ("AT", True),
+}  # fmt: skip
 Case = tuple[str, ...]
 Lines = Sequence[tuple[Case, str]]
 Launch = Callable[[], Any]
@@ -83,7 +90,7 @@ def tables_of(case: Case) -> HostProgram | None:
         return None
     program = rise.load(shipped("examples/groups.rise"))
     sizes = {name: size for name, size in sizes_of(case).items() if name in "thcrg"}
-    sizes |= {"b": int(case[6]), "p": int(case[7])}
+    sizes |= {"b": int(case[6])}
     return codegen.compile(program.tables, sizes=sizes, target="sm_90a").program
 
 
@@ -99,6 +106,8 @@ def definition(case: Case) -> Any:
             return batched.PROGRAMS[batched.NAMES[result]]
         case "resident", _, result:
             return batched.PROGRAMS[f"{batched.NAMES[result]}Chosen"]
+        case name, *_ if name in LAYOUTS:
+            return getattr(rise.load(shipped("benchmarks/tables/layouts.rise")), name)
         case _:
             return rise.load(shipped("benchmarks/tables/papers/programs.rise")).accumulated
 
@@ -131,6 +140,8 @@ def sizes_of(case: Case) -> dict[str, int]:
             return {"b": BYTES // (int(n) ** 2 * (4 + batched.WIDTH[result])), "n": int(n)}
         case "resident", *rest:
             return {**sizes_of(("batch", *rest)), "c": RESIDENT}
+        case _, m, n, k:
+            return dict(zip("mnk", map(int, (m, n, k)), strict=True))
         case _:
             return dict.fromkeys("mnk", int(case[1]))
 
@@ -148,7 +159,10 @@ class Setting:
         self.torch, self.sizes, self.tables = torch, sizes_of(case), tables
         self.others: dict[str, Launch] = {}
         self.factor: dict[str, float] = {}
-        getattr(self, case[0])(*case[1:])
+        if case[0] in LAYOUTS:
+            self.layout(case[0])
+        else:
+            getattr(self, case[0])(*case[1:])
 
     def groups(self, *case: str) -> None:
         torch, n = self.torch, int(case[1])
@@ -222,17 +236,38 @@ class Setting:
         self.others["copy"] = lambda: target.copy_(source)
         self.others["bmm"] = lambda: torch.bmm(x, y, out=product)
 
-    def accumulated(self, _: str) -> None:
-        torch, (n, *_rest) = self.torch, self.sizes.values()
-        x, y = (torch.randn((n, n), device="cuda", dtype=torch.float16) for _ in range(2))
-        c = torch.randn((n, n), device="cuda")
-        self.inputs, self.out = (x, y, c), torch.empty((n, n), device="cuda")
-        rows = torch.arange(0, n, max(1, n // 61), device="cuda")
+    def layout(self, name: str) -> None:
+        torch, (m, n, k) = self.torch, self.sizes.values()
+        ways, plus = LAYOUTS[name]
+        given = zip(((m, k), (k, n)), ways, strict=True)
+        shapes = [shape[::-1] if way == "T" else shape for shape, way in given]
+        stored = [torch.randn(shape, device="cuda", dtype=torch.float16) for shape in shapes]
+        x, y = (d.t() if way == "T" else d for d, way in zip(stored, ways, strict=True))
+        c = torch.randn((m, n), device="cuda")
+        self.inputs = (*stored, c, 1.0, 1.0) if plus else tuple(stored)
+        self.of_matrices(x, y, c if plus else None)
+
+    def accumulated(self, *_: str) -> None:
+        torch, (m, n, k) = self.torch, self.sizes.values()
+        x, y = (torch.randn(shape, device="cuda", dtype=torch.float16) for shape in ((m, k), (k, n)))
+        c = torch.randn((m, n), device="cuda")
+        self.inputs = (x, y, c)
+        self.of_matrices(x, y, c)
+
+    def of_matrices(self, x: Any, y: Any, c: Any) -> None:
+        """c: what is added to the product, in f32; or None, where results are in f16."""
+        torch, k = self.torch, x.shape[1]
+        self.out = torch.empty(
+            (len(x), y.shape[1]), device="cuda", dtype=torch.float16 if c is None else torch.float32
+        )
+        rows = torch.arange(0, len(x), max(1, len(x) // 61), device="cuda")
         exact = x[rows].double() @ y.double()
-        bound = (x[rows].double().abs() @ y.double().abs()) * n * 2.0**-24 + exact.abs() * 2.0**-22
+        rounded = 2.0**-11 if c is None else 2.0**-22
+        bound = (x[rows].double().abs() @ y.double().abs()) * k * 2.0**-24 + exact.abs() * rounded
 
         def check() -> None:
-            error = ((self.out[rows].double() - exact - c[rows].double()).abs() / (bound + 2.0**-20)).max()
+            found = self.out[rows].double() - (0 if c is None else c[rows].double())
+            error = ((found - exact).abs() / (bound + 2.0**-20)).max()
             if not float(error) <= 1:
                 raise SystemExit(f"wrong: {float(error)} of what rounding allows")
 
@@ -267,14 +302,15 @@ def measured(
             continue
         launches[schedule] = lambda ours=ours: ours(*setting.inputs, out=setting.out)  # type: ignore[misc]
     every = {**setting.others, **launches}
-    turns = [{name: median_ms(torch, launch) for name, launch in every.items()} for _ in range(TURNS)]
-    best = {name: min(turn[name] for turn in turns) * setting.factor.get(name, 1.0) for name in every}
+    times = {
+        name: ms * setting.factor.get(name, 1.0) for name, ms in rotated_ms(torch, every).items()
+    }  # fmt: skip
     over = [f"of {name}" for name in setting.others]
     lines = ["", f"## {' '.join(case)}", "", f"| µs | {' | '.join([*over, 'schedule'])} |"]
     lines.append(f"| ---: | {'---: | ' * len(over)}--- |")
-    for schedule in sorted(launches, key=lambda name: best[name]):
-        ratios = "".join(f"{best[name] / best[schedule]:.3f} | " for name in setting.others)
-        lines.append(f"| {1000 * best[schedule]:.1f} | {ratios}{schedule} |")
+    for schedule in sorted(launches, key=lambda name: times[name]):
+        ratios = "".join(f"{times[name] / times[schedule]:.3f} | " for name in setting.others)
+        lines.append(f"| {1000 * times[schedule]:.1f} | {ratios}{schedule} |")
     return lines
 
 

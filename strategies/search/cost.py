@@ -7,6 +7,7 @@ for sm_90), with the time that copies take added and the rates of `hardware`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from math import ceil, floor, sqrt
@@ -25,8 +26,9 @@ BOUNDARY = 4000
 # multiprocessor, cycles for these besides the latency, and shared memory of a block and what it is given in
 FRONT_READS, FRONT_ROUND, FRONT_SHARED = 4 * 32 * 64, 250, 2048
 EMPTY = 6000  # cycles that a second kernel takes, were there nothing left for it to do; measured
-# of a tile's time, where blocks of a cluster wait for each other: of two, and of more with several tiles each
-SYNCHRONISATION, OF_MANY = 0.01, 0.3
+# of a tile's time, where blocks of a cluster wait for each other: of two, of more with several tiles each, of
+# tiles that data choose; measured
+SYNCHRONISATION, OF_MANY, OF_CHOSEN = 0.01, 0.3, 0.05
 # cycles for each step of blocks in clusters that have one tile each: until all have freed a slot; measured
 CLUSTER_STEP = 20
 # of the time for the cache: how much longer such blocks take, so many side by side, if they load other tiles
@@ -58,12 +60,14 @@ COMPUTED_STEP, COMPUTED_BYTE = 300, 15
 BESIDE, BESIDE_ALONE, BESIDE_HIDDEN = 0.0088, 1.4, 0.1
 WARPS = 1.8  # times as long, with instructions of warps: measured at 32×64 and 64×64, on H200
 LOW = 1.06  # times as long, for warpgroups with a tile each of only 64 rows
-WIDEST_TILE = 256  # columns
+FEW_COLUMNS = 512  # of matrices whose order is that of tiles
 WIDEST = 16  # bytes of which rows that bulk copies take are multiples
 SOFT, HARDER = 4, 8  # the powers of the soft maximum: of what a tile waits for; of that and the memory
+# from so many cycles of products on, power limits the clock: how much longer products take then, and for which
+# part of its time shared memory is a limit beside them; measured
+STEADY, POWERED, BESIDE_POWERED = 80_000, 1.15, 0.85
 ROUNDED = 1e-9  # more than roundings change of a cost
-# times as long, where data choose the matrices of tiles: one by one, and several in raster order; measured
-CHOSEN, IN_ORDER = 1.6, 1.15
+CHOSEN = 1.6  # times as long, where data choose the matrices of tiles one by one; measured
 SPREAD = 2  # times the root of a number of groups: how far what is missing of them is from the mean, at most
 TENSOR_CORES = 4  # of a multiprocessor
 # cycles of a multiprocessor for each result that is stored by itself: by the threads of a warp next to each
@@ -250,9 +254,15 @@ def l2_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     asked = sum(part * requests(p, s, index) for index, part in enumerate(parts))
     line = max(REQUEST, busy(p, s, gpu) * LINE / gpu.l2_rate)
     cycles = depth(p, s) * max(moved / port(p, s, gpu), line * asked)
-    # where each matrix is not larger than a tile can be, data say their order, too
-    ordered = s.raster_matrices > 1 or tiles_of_one(p, s) == s.cluster or p.n <= WIDEST_TILE
-    return cycles * (1 if not p.scattered else IN_ORDER if ordered else CHOSEN)
+    return cycles * (1 if is_in_order(p, s) else CHOSEN)
+
+
+def is_in_order(p: Problem, s: Schedule) -> bool:
+    """Whether tiles side by side share operands, also where data choose their matrices.
+
+    Where each matrix has few columns, the order that data say is that of tiles, too.
+    """
+    return not p.scattered or s.raster_matrices > 1 or tiles_of_one(p, s) == s.cluster or p.n <= FEW_COLUMNS
 
 
 def port(p: Problem, s: Schedule, gpu: Gpu) -> float:
@@ -431,6 +441,33 @@ def addition_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     return SECOND_KERNEL + moved / (gpu.l2_rate if fits else gpu.dram_rate)
 
 
+def is_powered(p: Problem, s: Schedule, gpu: Gpu) -> bool:
+    """Whether products take so long, and so much of the time, that power limits the clock."""
+    products = p.batch * p.products * p.m * p.n * p.k
+    long = products > STEADY * gpu.multiprocessors * gpu.macs * 2 / p.operand_bytes
+    return long and is_in_order(p, s)
+
+
+def waiting(p: Problem, s: Schedule, gpu: Gpu, count: float) -> float:
+    """Of a tile's time: how long blocks of a cluster, with so many tiles each, wait for each other."""
+    if p.scattered and s.cluster > 1:
+        return OF_CHOSEN
+    if s.cluster > 2 and count > 1:
+        return OF_MANY
+    return SYNCHRONISATION if s.cluster > 1 and not is_powered(p, s, gpu) else 0
+
+
+def of_limits(limits: Mapping[str, float], p: Problem, s: Schedule, gpu: Gpu) -> float:
+    """The soft maximum, (Σ xⁿ)^(1/n), of what a tile waits for: of limits that are close each is felt."""
+    power = SOFT
+    if is_powered(p, s, gpu):
+        limits = {
+            **limits, "tensor": limits["tensor"] * POWERED, "shared": limits["shared"] * BESIDE_POWERED
+        }  # fmt: skip
+        power = HARDER if s.ping_pong > 1 else SOFT
+    return float(sum(x**power for x in limits.values()) ** (1 / power))
+
+
 def least(p: Problem, s: Schedule, gpu: Gpu) -> float:
     """A lower bound on the cost, in cycles: products at full speed, shared memory, results.
 
@@ -439,7 +476,7 @@ def least(p: Problem, s: Schedule, gpu: Gpu) -> float:
     p = _first(p, s)
     rate = gpu.macs * 2 / p.operand_bytes * gpu.sustained.get(family(s.fragment) or Family.WMMA, 0.3)
     products = s.block[0] * s.block[1] * depth(p, s) / rate
-    tile: float = (products**SOFT + shared_cycles(p, s, gpu) ** SOFT) ** (1 / SOFT)
+    tile = of_limits({"tensor": products, "shared": shared_cycles(p, s, gpu)}, p, s, gpu)
     count = rounds(p, s, gpu)
     epilogues = 1 + (count - 1) / (4 if count > 1 else 1)
     total = count * tile * (1 if s.uses_wgmma else WARPS) + epilogues * epilogue_cycles(p, s, gpu)
@@ -467,8 +504,6 @@ def _first(p: Problem, s: Schedule) -> Problem:
 def of_kernel(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     """waves · max(tensor, shared, L2, latency) + what is not overlapped, and not less than memory takes.
 
-    The maximum is a soft one, (Σ x⁴)^¼: of limits that are close to each other each is felt.
-
     A wave ends with its epilogue and begins with an empty pipeline, unless another block of the
     multiprocessor computes meanwhile, or another warpgroup that takes its turn. A persistent grid with
     roles fills the pipeline once.
@@ -479,8 +514,8 @@ def of_kernel(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     }  # fmt: skip
     bound = max(parts, key=lambda name: parts[name])
     count, together = rounds(p, s, gpu), resident(p, s, gpu)
-    tile = sum(x**SOFT for x in parts.values()) ** (1 / SOFT)
-    tile *= 1 + (OF_MANY if s.cluster > 2 and count > 1 else SYNCHRONISATION if s.cluster > 1 else 0)
+    tile = of_limits(parts, p, s, gpu)
+    tile *= 1 + waiting(p, s, gpu, count)
     tile *= 1 + unmatched(p, s)
     if count == 1:
         tile += CLUSTER_STEP * depth(p, s) / s.block[2] if s.cluster > 1 else 0
@@ -496,10 +531,13 @@ def of_kernel(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     epilogues = 1 + (count - 1) / (4 if hidden else 1)
     # blocks whose tiles data choose are not in step
     stops = 0 if hidden or p.scattered else min(LOCKSTEP * tile, STOP) * max(count - 3, 0)
-    busy = count * tile + stops + fills * gpu.fill + epilogues * epilogue_cycles(p, s, gpu)
+    epilogue = epilogue_cycles(p, s, gpu)
+    busy = count * tile + stops + fills * gpu.fill + epilogues * epilogue
     busy += CLUSTER_START if s.cluster * s.split_cluster > 1 else 0
     busy += front_cycles(p, s, gpu, tile)
     memory = memory_cycles(p, s, gpu) + p.in_front / gpu.dram_rate + gpu.fill
+    # memory has little to do while everybody stores results; CHOSEN has that in it
+    memory += 0 if hidden or not is_in_order(p, s) else epilogues * epilogue
     total = (busy**HARDER + memory**HARDER) ** (1 / HARDER) + addition_cycles(p, s, gpu)
     # of schedules that are equal otherwise, the one that moves less
     total += memory / 100

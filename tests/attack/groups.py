@@ -53,8 +53,8 @@ class Groups:
     work: int = WORK
 
     @cached_property
-    def drawn(self) -> tuple[str, list[int], dict[str, int], dict[str, int], dict[str, str]]:
-        """The text; the rows of each group; the sizes of the product, and of the order; the parameters."""
+    def drawn(self) -> tuple[str, list[int], dict[str, int], int, dict[str, str]]:
+        """The text; the rows of each group; the sizes of the product; tiles of a band; the parameters."""
         random = Random(self.seed)
         type_ = random.choice(("bf16", "f16"))
         epilogue = random.choice(EPILOGUES).replace("t(", f"{type_}(").replace("s", "bf16Dot(row, weights)")
@@ -69,18 +69,18 @@ class Groups:
             sizes["t"] = -(-sum(rows) // h) + len(rows)
             if 0 < sizes["t"] * h * sizes["c"] * sizes["w"] * sizes["k"] <= self.work and any(rows):
                 break
-        order = {"b": random.choice((1, 2, 3)), "p": random.choice((1, 2, 3, 4, 5))}
-        return text, rows, sizes, order, self._schedule(random, sizes, n)
+        return text, rows, sizes, random.choice((1, 2, 3)), self._schedule(random, sizes, n)
 
     def _schedule(self, random: Random, sizes: dict[str, int], n: int) -> dict[str, str]:
         """None is `auto`."""
         h = sizes["h"]
         if h % 64 or random.random() < 0.2:
             return {}
-        turns = random.choice((1, 1, 1, 2)) if h == 64 else 1
+        turns = random.choice((1, 1, 2))
         cluster = random.choice((1, 1, 2)) if turns == 1 and sizes["w"] % (2 * n) == 0 else 1
         made = {
-            "block": f"{h},{n},{random.choice((32, 64))}", "warp": f"64,{n}", "fragment": f"64,{n},16",
+            "block": f"{h},{n},{random.choice((32, 64))}", "warp": f"{h if turns == 2 else 64},{n}",
+            "fragment": f"64,{n},16",
             "stages": str(random.choice((2, 3))), "raster_group": "1", "warp_specialised": "true",
             "epilogue": random.choice(("rows", "rows", "direct")), "ping_pong": str(turns),
             "cluster": str(cluster), "persistent_blocks": str(cluster * random.choice((1, 2, 3))),
@@ -110,7 +110,7 @@ def expected(text: str, offsets: Any, x: Any, w: Any) -> Any:
 def outcome(trial: Groups) -> Outcome:
     import ml_dtypes
 
-    text, rows, sizes, order, settings = trial.drawn
+    text, rows, sizes, band, settings = trial.drawn
     offsets = np.cumsum([0, *rows], dtype=np.int32)
     draw = np.random.default_rng(trial.seed)
     x, w = (
@@ -121,7 +121,7 @@ def outcome(trial: Groups) -> Outcome:
     try:
         program = check_text(text)
         known = {name: sizes[name] for name in "thcrg"}
-        tables: Any = call(term_of(program["tables"], {**known, **order}), offsets)
+        tables: Any = call(term_of(program["tables"], {**known, "b": band}), offsets)
         (tiles, number), owners = tables
         term = term_of(program["groupedProducts"], sizes)
         made = (find("tensor_core").make(settings) if settings else auto("sm_90a"))(term)

@@ -74,11 +74,9 @@ def of_groups(
     return np.concatenate([numbers(x)[start:end] @ numbers(matrix).T for start, end, matrix in rows])
 
 
-def tables_of(
-    sizes: dict[str, int], offsets: NDArray[np.int32], b: int = 2, p: int = 1
-) -> tuple[Any, Any, Any]:
+def tables_of(sizes: dict[str, int], offsets: NDArray[np.int32], b: int = 2) -> tuple[Any, Any, Any]:
     """The columns, the first row and the rows of each tile, the number of tiles, the owner of each row."""
-    found: Any = call(program("tables", **sizes, b=b, p=p), offsets)
+    found: Any = call(program("tables", **sizes, b=b), offsets)
     (tiles, count), owners = found
     return as_given(tiles), as_given(count), as_given(owners)
 
@@ -118,10 +116,10 @@ def test_tables_say_which_tiles_and_rows_groups_have() -> None:
 
 def test_one_kernel_computes_the_tables() -> None:
     sizes = sizes_of(PARTS, 128, 2)
-    kernels = assemble(succeeded(auto("sm_90a")(program("tables", **sizes, b=2, p=5))).term, "tables")
+    kernels = assemble(succeeded(auto("sm_90a")(program("tables", **sizes, b=2))).term, "tables")
     assert len(kernels.kernels) == 1
     (tiles, count), owners = execute(kernels, [PARTS], "emulate")
-    wanted = tables_of(sizes, PARTS, b=2, p=5)
+    wanted = tables_of(sizes, PARTS)
     for one, other in zip(leaves((tiles, count, owners)), leaves(wanted), strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -150,18 +148,18 @@ def test_rows_of_uneven_groups_are_multiplied_by_the_matrix_of_their_group(
 # in which order blocks of columns are computed
 HALVES = {**PERSISTENT, "block": "128,64,64", "persistent_blocks": "6", "epilogue": "rows"}
 ORDERS = {
-    "in bands, short ones last": ({"c": 2, "w": 64}, {"b": 2, "p": 5}, {}),
-    "in clusters": ({"c": 3, "w": 128}, {"b": 1, "p": 3}, {"cluster": "2"}),
+    "in bands": ({"c": 2, "w": 64}, 2, {}),
+    "in clusters": ({"c": 3, "w": 128}, 1, {"cluster": "2"}),
 }
 
 
-@pytest.mark.parametrize(("columns", "order", "settings"), ORDERS.values(), ids=ORDERS)
+@pytest.mark.parametrize(("columns", "band", "settings"), ORDERS.values(), ids=ORDERS)
 def test_warpgroups_without_rows_multiply_nothing(
-    columns: dict[str, int], order: dict[str, int], settings: dict[str, str]
+    columns: dict[str, int], band: int, settings: dict[str, str]
 ) -> None:
     """Their condition is around products and epilogue; slots are still released, by all of them."""
     sizes = sizes_of(PARTS, 128, columns["c"])
-    tiles, count, owners = tables_of(sizes, PARTS, **order)
+    tiles, count, owners = tables_of(sizes, PARTS, band)
     x, w = whole(17, sizes["r"], 192), whole(18, sizes["g"], columns["c"] * columns["w"], 192)
     term = program("groupedProducts", **sizes, w=columns["w"], k=192)
     kernels = assemble(succeeded(find("tensor_core").make({**HALVES, **settings})(term)).term, "groups")
@@ -173,14 +171,15 @@ def test_warpgroups_without_rows_multiply_nothing(
     np.testing.assert_array_equal(numbers(found), of_groups(PARTS, x, w))
 
 
-def test_short_tiles_are_last_where_blocks_then_end_together() -> None:
-    """A tile and six rows, three times, and a tile: seven tiles, six at a time."""
-    offsets = np.cumsum([0, 70, 70, 70, 64], dtype=np.int32)
-    found: Any = call(program("tables", **sizes_of(offsets, 64), b=1, p=6), offsets)
-    ((groups, (_, rows)), count), _ = found
-    assert int(count[0]) == 7
-    assert list(rows[:7]) == [6, 64, 64, 64, 6, 64, 6]
-    assert list(groups[:7]) == [0, 0, 1, 2, 2, 3, 1]
+def test_warpgroups_that_take_turns_multiply_the_rows_of_two_fragments() -> None:
+    """Each has a tile of its own, of which any part is missing."""
+    sizes = sizes_of(PARTS, 128, 2)
+    tiles, count, owners = tables_of(sizes, PARTS)
+    x, w = whole(19, sizes["r"], 192), whole(20, sizes["g"], 128, 192)
+    settings = {**HALVES, "warp": "128,64", "ping_pong": "2", "stages": "3"}
+    made = find("tensor_core").make(settings)(program("groupedProducts", **sizes, w=64, k=192))
+    found = execute(assemble(succeeded(made).term, "groups"), [x, w, tiles, count, owners], "emulate")
+    np.testing.assert_array_equal(numbers(found), of_groups(PARTS, x, w))
 
 
 SCHEDULES = {
