@@ -63,8 +63,8 @@ LOW = 1.06  # times as long, for warpgroups with a tile each of only 64 rows
 FEW_COLUMNS = 512  # of matrices whose order is that of tiles
 WIDEST = 16  # bytes of which rows that bulk copies take are multiples
 SOFT, HARDER = 4, 8  # the powers of the soft maximum: of what a tile waits for; of that and the memory
-# from so many cycles of products on, power limits the clock: how much longer they take then, and for what part
-# of its time shared memory is a limit beside them; measured
+# from so many cycles of products on, power limits the clock: they take so much longer, and of its time shared
+# memory takes such a part; measured
 STEADY, POWERED, BESIDE_POWERED = 80_000, 1.15, 0.85
 ROUNDED = 1e-9  # more than roundings change of a cost
 CHOSEN = 1.6  # times as long, where data choose the matrices of tiles one by one; measured
