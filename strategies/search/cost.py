@@ -63,8 +63,8 @@ LOW = 1.06  # times as long, for warpgroups with a tile each of only 64 rows
 FEW_COLUMNS = 512  # of matrices whose order is that of tiles
 WIDEST = 16  # bytes of which rows that bulk copies take are multiples
 SOFT, HARDER = 4, 8  # the powers of the soft maximum: of what a tile waits for; of that and the memory
-# from so many cycles of products on, power limits the clock: they take so much longer, and of its time shared
-# memory takes such a part; measured
+# power limits the clock of warpgroups' products that take so many cycles: how much longer they take then, and
+# which part of the time for shared memory still counts; measured
 STEADY, POWERED, BESIDE_POWERED = 80_000, 1.15, 0.85
 ROUNDED = 1e-9  # more than roundings change of a cost
 CHOSEN = 1.6  # times as long, where data choose the matrices of tiles one by one; measured
@@ -442,10 +442,10 @@ def addition_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 
 
 def is_powered(p: Problem, s: Schedule, gpu: Gpu) -> bool:
-    """Whether products take so long, and so much of the time, that power limits the clock."""
+    """Whether warpgroups multiply for so long, and so much of the time, that power limits the clock."""
     products = p.batch * p.products * p.m * p.n * p.k
     long = products > STEADY * gpu.multiprocessors * gpu.macs * 2 / p.operand_bytes
-    return long and is_in_order(p, s)
+    return s.uses_wgmma and long and is_in_order(p, s)
 
 
 def waiting(p: Problem, s: Schedule, gpu: Gpu, count: float) -> float:
