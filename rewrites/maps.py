@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce
 
+from rewrites.lets import named_value
 from rewrites.match import replace_term
 from rewrites.rule import Computed, computed
 from rewrites.rule import library_rule as rule
 from rewrites.typed import instance
+from rise.bounds import check_term
 from rise.expr import (
     Apply,
     Expr,
@@ -23,7 +25,7 @@ from rise.expr import (
     size,
     substitute,
 )
-from rise.normal import is_view
+from rise.normal import is_view, occurrences, simplify
 from rise.types import Array, Function, is_data
 
 COMPOSED = "xs |> map(x => x |> f |> … |> g)"
@@ -122,6 +124,29 @@ LET_INLINE = rule(
     "f(x)",
     meaning="A name is replaced by its value, which is computed where it is used.",
 )
+
+
+@computed(
+    "let, computed at each use",
+    "let y = x in e → e[x/y]",
+    (
+        "fun((xs: 5.i32, b: 5.i32) => xs |> map(fun(x => x + 1))"
+        " |> fun(ys => (ys |> map(neg), zip(ys)(b) |> map(fun((y, z) => y * z)))))",
+        "fun(xs: 4.i32 => let ys = generate(fun(i => indexToInt(i)))"
+        " in zip(xs)(ys) |> map(fun((x, y) => x + y)))",
+    ),
+    "A value is computed wherever its name is used, as often as that is.",
+)
+def LET_REPEATED(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
+    named = named_value(term)
+    if named is None:
+        return "expected a value with a name"
+    value, function = named
+    name = function.parameter.name
+    check_term(function.body.extent + occurrences(function.body, name)[0] * value.extent, function)
+    return simplify(substitute(function.body, {name: value}))
+
+
 LET_MAP = rule(
     "let >> *g", "(let y = x in f(y)) |> map(g)", "let y = x in f(y) |> map(g)", meaning="Names outermost."
 )

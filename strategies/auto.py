@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rewrites.lets import named_value
-from rewrites.maps import LET_INLINE
+from rewrites.maps import LET_REPEATED
 from rewrites.reductions import ARRAYS_BY_ELEMENTS
 from rewrites.result import Failure, Result, Success
-from rewrites.storing import APPLIED_AS_LET, GLOBAL_FIRST
+from rewrites.storing import GLOBAL_FIRST
 from rewrites.unused import DROP_UNUSED
 from rise.canonical import canonical
 from rise.check.symbolic import RuntimeSize
@@ -433,7 +433,7 @@ class _Kernels:
         if is_pair_of_kernels(term):
             return self._members(term)
         if names_for_a_pair(term):
-            return seq(try_(APPLIED_AS_LET), LET_INLINE, self._again)(term)
+            return seq(LET_REPEATED, self._again)(term)
         before = remembered(self.search, closed)
         if not isinstance(before, str):
             self.made.append(before[0])

@@ -70,9 +70,10 @@ def transposition(tile: int = TILE, threads: int = THREADS, vector: int = 0, pad
         return tiled(tile, tile, through_shared(tile, threads, by[0], by[1], apart), first)
 
     def each(term: Expr) -> Rewrite:
-        (count, *_), _ = shape(term.type)
-        if len(shape(term.type)[0]) == MATRIX:
+        sizes, _ = shape(term.type)
+        if len(sizes) <= MATRIX:
             return chosen(term)
+        count = sizes[0]
         # tiles of a matrix are beside each other in the grid, if its last dimension has room for all matrices
         first = 0 if (count.value or LARGEST + 1) <= LARGEST else 1
         of_each = mapped(depending(lambda matrix: chosen(matrix, first)))

@@ -133,6 +133,7 @@ SHAPES = (
         "xs |> map(fun(x => ys |> reduceSeq(Local)(fun(a, y => f(x, a, y)), z(x)) |> fun(s => (s, s))))",
     ),
     ("inline", "(xs |> map(fun(x => x + 1))) |> fun(y => zip(y)(y |> map(g)))"),
+    ("let, computed at each use", "let y = xs |> map(fun(x => x + 1)) in zip(y)(y |> map(g))"),
     (
         "view into reduceSeq",
         "xs |> reduceSeq(Local)(fun(acc, x => zip(acc)(x) |> map(fun((a, b) => f(a, b)))), z) |> split(n)",

@@ -416,6 +416,19 @@ def test_of_three_results_two_are_one_kernel() -> None:
     assert agrees(term, low)
 
 
+def test_each_of_two_results_computes_a_value_that_takes_no_loop() -> None:
+    """Also where that numbers elements, and has names in it."""
+    banded = "zip(zip(A)(generate(fun(i => indexToInt(i)))))(B) |> map(fun((ai, b) => zip(fst(ai))(b)"
+    value = f"{banded} |> map(fun((x, y) => let z = x * y in select(snd(ai) < 9, z * z, y)))))"
+    rows = "D |> map(fun(row => row |> reduce(+, 0)))"
+    text = f"fun((A: 33.65.f32, B: 33.65.f32) => let D = {value} in (D |> map(map(fun(x => f16(x)))), {rows}))"
+    term = data_flow(check_expression(text))
+    strategy = auto()
+    low = succeeded(strategy(term)).term
+    assert len(chosen(strategy, term)) == 2 and "default" not in chosen(strategy, term)
+    assert agrees(term, low)
+
+
 def test_a_low_level_program_stays_as_it_is() -> None:
     term = data_flow(check_expression("fun(xs: 64.f32 => xs |> mapGlobal(0)(fun(x => x + 1)))"))
     result = AUTO(term)

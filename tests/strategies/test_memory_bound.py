@@ -44,6 +44,7 @@ def five_point(pad: str, rows_: int = 16, columns: int = 64) -> str:
     return f"fun(xss: {rows_}.{columns}.f32 => xss |> {pad} |> {FIVE})"
 
 
+TRANSPOSES = "fun((xss: 32.64.f32, yss: 9.8.f16) => (transpose(xss), transpose(yss)))"
 TRANSPOSE = "fun(xss: 32.48.{} => transpose(xss))"
 SAXPY = "fun((a: f32, xs: 192.f32, ys: 192.f32) => zip(xs)(ys) |> map(fun((x, y) => a * x + y)))"
 SUM = "fun(xs: 5.192.f32 => xs |> map(sum))"
@@ -234,6 +235,7 @@ def test_a_block_reads_each_tile_of_a_transposition_once() -> None:
         (SOFTMAX, elementwise(8), "computing an element takes a loop"),
         (SAXPY, rows(8), "expected a map over the rows of an array"),
         (SAXPY, transposition(16, 32), "expected a matrix whose columns are contiguous in memory"),
+        (TRANSPOSES, transposition(16, 32), "expected a matrix whose columns are contiguous in memory"),
         (SAXPY, reduction(), "expected a map, whose function is a reduction"),
         (SAXPY, stencil((1, 1)), "expected a matrix whose elements are computed each by itself"),
     ],
