@@ -420,8 +420,8 @@ def test_each_of_two_results_computes_a_value_that_takes_no_loop() -> None:
     """Also where that numbers elements, and has names in it."""
     banded = "zip(zip(A)(generate(fun(i => indexToInt(i)))))(B) |> map(fun((ai, b) => zip(fst(ai))(b)"
     value = f"{banded} |> map(fun((x, y) => let z = x * y in select(snd(ai) < 9, z * z, y)))))"
-    rows = "D |> map(fun(row => row |> reduce(+, 0)))"
-    text = f"fun((A: 33.65.f32, B: 33.65.f32) => let D = {value} in (D |> map(map(fun(x => f16(x)))), {rows}))"
+    both = "(D |> map(map(fun(x => f16(x)))), D |> map(fun(row => row |> reduce(+, 0))))"
+    text = f"fun((A: 33.65.f32, B: 33.65.f32) => let D = {value} in {both})"
     term = data_flow(check_expression(text))
     strategy = auto()
     low = succeeded(strategy(term)).term
