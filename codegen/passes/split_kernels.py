@@ -65,10 +65,12 @@ def kernels(function: i.Function) -> Kernels:
     Without temporaries there is one kernel, unless it would have two rings, or workers would repeat a step.
     """
     found: list[i.New] = []
-    clusters = _clusters(_steps(function.body, (), found))
+    steps = tuple(_steps(function.body, (), found))
+    own, outputs = frozenset(new.name for new in found), frozenset(v.name for v in function.outputs)
+    # what nobody reads afterwards needs no kernel
+    clusters = [cluster for cluster in _clusters(steps) if cluster.writes(own | outputs)]
     if not found and sum(cluster.has_ring for cluster in clusters) < 2 and not _repeated(clusters):
         return Kernels((function,))
-    own, outputs = frozenset(new.name for new in found), frozenset(v.name for v in function.outputs)
     groups = _groups(clusters, own, outputs)
     variables = [i.Variable(new.name, in_memory(new.type)) for new in found]
     functions = [_kernel(function, group, number, variables) for number, group in enumerate(groups, 1)]
@@ -197,6 +199,9 @@ class Cluster:
 
     def together(self, other: Cluster) -> Cluster:
         return Cluster(tuple(sorted((*self.steps, *other.steps), key=lambda numbered: numbered[0])))
+
+    def writes(self, names: frozenset[str]) -> bool:
+        return any(uses(step.command, names)[1] for _, step in self.steps)
 
     @property
     def has_ring(self) -> bool:

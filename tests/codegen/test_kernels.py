@@ -93,6 +93,14 @@ def test_a_program_without_temporaries_is_one_kernel_with_all_its_parameters() -
     assert [v.name for v in kernel.function.inputs] == ["xs_", "ys_"]
 
 
+def test_a_value_that_nobody_uses_is_no_kernel() -> None:
+    """All threads would repeat it in the kernel of the rest, so it was in one of its own, without a result."""
+    low = assembled("fun((n: i32, xs: 300.f32) => let unused = n * n in xs |> mapGlobal(fun(x => x + 1)))")
+    assert len(low.kernels) == 1
+    xs = np.arange(300, dtype=np.float32)
+    np.testing.assert_array_equal(execute(low, [np.int32(7), xs], "emulate"), xs + 1)
+
+
 def test_kernels_take_what_they_use() -> None:
     made = assembled(
         f"fun((xs: 5.f32, ys: 5.f32) => zip(xs |> {ONE_MORE})(ys) |> mapGlobal(fun((x, y) => x * y)))"

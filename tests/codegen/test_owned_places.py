@@ -84,6 +84,17 @@ def test_blocks_whose_elements_are_undefined_compute_nothing(rows: str) -> None:
     assert source.index("< count") < source.index("xs_[")
 
 
+@pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)
+def test_owners_may_be_stored_as_rows_of_a_matrix(rows: str) -> None:
+    """What owns a place is read by two indices, both of which the place decides."""
+    text = ROWS_OF.replace("o: 7.Idx[12]", "o: 4.2.Idx[12]").replace("scatterBy(o)", "scatterBy({})")
+    text = text.replace("7", "8").format(rows, "o |> transpose |> join")
+    draw = np.random.default_rng(5)
+    owners, places = draw.integers(0, 12, (4, 2)).astype(np.int32), draw.integers(0, 8, 12).astype(np.int32)
+    places[owners.T.reshape(-1)[:3]] = range(3)
+    compared(text, owners, places, numbers(7))
+
+
 def test_rows_of_pairs_are_put_at_their_places() -> None:
     text = (
         "fun((o: 5.Idx[6], p: 6.Idx[5], xs: 6.(f32, f32)) =>"

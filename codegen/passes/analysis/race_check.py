@@ -38,7 +38,7 @@ class Around:
     local:  the buffers that are private to a thread
     own:    for each buffer that the kernel declares: the loops each iteration of which has its own copy
     known:  scalars that are sums of loop indices
-    read:   scalars that hold an element of an array that no command writes: the array and the index
+    read:   scalars that hold an element of an array that no command writes: by which variables that is chosen
     once:   the scalars that are assigned exactly once
     elected: one thread of the block executes it
     conditions: pairs (value, bound): it is executed only if each value < bound
@@ -48,7 +48,7 @@ class Around:
     local: frozenset[str] = frozenset()
     own: Mapping[str, frozenset[str]] = field(default_factory=dict)
     known: Mapping[str, Nat] = field(default_factory=dict)
-    read: Mapping[str, tuple[str, Nat]] = field(default_factory=dict)
+    read: Mapping[str, frozenset[str]] = field(default_factory=dict)
     once: frozenset[str] = frozenset()
     written: frozenset[str] = frozenset()
     elected: bool = False
@@ -56,14 +56,14 @@ class Around:
 
     @property
     def owned(self) -> dict[str, Nat]:
-        """For scalars p that hold places: the j of which owners[p] = j is a condition."""
+        """For scalars p that hold places: the j of which owner(p) = j is a condition, whatever reads p's owner."""
         found: dict[str, Nat] = {}
-        for name, (_, place) in self.read.items():
+        for name, places in self.read.items():
             owner = variable(name)
             for element, bound in self.conditions:
                 equal = bound == owner + 1 and (owner, element + 1) in self.conditions
-                if equal and owner not in (element, place):
-                    found |= {p: element for p in place.variables if place == variable(p)}
+                if equal and len(places) == 1 and owner != element:
+                    found |= dict.fromkeys(places, element)
         return found
 
     @property
@@ -111,8 +111,9 @@ def _check(command: i.Command, around: Around, launch: Launch) -> Around:
         _single_writer(command, target, around, launch)
     if isinstance(command, i.Assign) and isinstance(target, i.Access) and not target.indices:
         match command.value:
-            case i.Access(array, (place,)) if target.buffer in around.once and array not in around.written:
-                around = replace(around, read={**around.read, target.buffer: (array, place)})
+            case i.Access(array, places) if target.buffer in around.once and array not in around.written:
+                by = frozenset[str]().union(*(place.variables for place in places))
+                around = replace(around, read={**around.read, target.buffer: by})
         value = natural(command.value, around.known, around.facts)
         if value is not None and target.buffer in around.local & around.once:
             return replace(around, known={**around.known, target.buffer: value})
