@@ -61,6 +61,7 @@ class Resolver:
 
     buffers: those in scope
     parameters: those of the kernel, in global memory
+    temporaries: what kernels store there for later ones
     shared:  the layouts of the buffers in shared memory
     maps:    the tensor maps that bulk copies need, by array and box
     operands: the layouts of the tiles from which fragments of Volta are loaded
@@ -72,6 +73,7 @@ class Resolver:
 
     buffers: dict[str, Data] = field(default_factory=dict)
     parameters: set[str] = field(default_factory=set)
+    temporaries: set[str] = field(default_factory=set)
     shared: dict[str, Layout] = field(default_factory=dict)
     operands: dict[str, Layout] = field(default_factory=dict)
     maps: dict[object, i.MapParameter] = field(default_factory=dict)
@@ -266,12 +268,12 @@ class Resolver:
         )
 
     def _index(self, value: i.Expression, facts: Facts) -> Nat:
-        """An index that is computed. An element that an input has can be read under any condition."""
-        return self.scalars.index(value, total=isinstance(value, i.Access) and self._is_input(value, facts))
+        """An index that is computed. An element in global memory can be read under any condition."""
+        return self.scalars.index(value, total=isinstance(value, i.Access) and self._exists(value, facts))
 
-    def _is_input(self, access: i.Access, facts: Facts) -> bool:
-        """Whether an element of an input is within its array, whatever the conditions are."""
-        if access.buffer not in self.parameters:
+    def _exists(self, access: i.Access, facts: Facts) -> bool:
+        """Whether an element in global memory is within its array, whatever the conditions are."""
+        if access.buffer not in self.parameters | self.temporaries:
             return False
         certain = self.scalars.certain
         inside = self.scalars.facts(facts if certain is None else certain)

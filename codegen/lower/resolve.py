@@ -81,6 +81,8 @@ def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
             kept = layout if layout.name in ("swizzled", "barriers") else ROW_MAJOR
             if space is Space.SHARED:
                 r.shared.update((n, kept) for n, _ in parts)
+            if space is Space.GLOBAL:
+                r.temporaries.update(n for n, _ in parts)
             r.results.update(command.results)
             new = _command(r, body, facts)
             kept = r.operands.get(name, kept)

@@ -148,4 +148,11 @@ GROUPS: References = {
     "rowsOfTiles": Reference(rows_of_tiles, sizes(t=(1, 5), h=(1, 3), c=(1, 2), r=(1, 7), g=(1, 2))),
     "productsOfTiles": Reference(of_tiles, OF_TILES),
     "groupedProducts": Reference(grouped, OF_TILES),
+    "productsOfGroups": Reference(
+        lambda X, W, offsets: np.concatenate(
+            [X[start:end] @ part.T for part, (start, end) in zip(W, pairwise(offsets), strict=True)]
+        ),
+        sizes(g=(1, 3), r=(1, 11), h=(1, 3), t=(2, 6), c=(1, 2), w=(1, 3), b=(1, 2), k=(1, 11)),
+        domains={"offsets": offsets},
+    ),
 }

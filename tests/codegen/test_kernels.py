@@ -94,7 +94,7 @@ def test_a_program_without_temporaries_is_one_kernel_with_all_its_parameters() -
 
 
 def test_a_value_that_nobody_uses_is_no_kernel() -> None:
-    """All threads would repeat it in the kernel of the rest, so it was in one of its own, without a result."""
+    """All threads would repeat it in the kernel of the rest: it was in one of its own, without a result."""
     low = assembled("fun((n: i32, xs: 300.f32) => let unused = n * n in xs |> mapGlobal(fun(x => x + 1)))")
     assert len(low.kernels) == 1
     xs = np.arange(300, dtype=np.float32)

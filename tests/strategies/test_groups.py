@@ -124,6 +124,18 @@ def test_one_kernel_computes_the_tables() -> None:
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize(("h", "c", "w", "k"), [(128, 2, 256, 72), (64, 1, 24, 40), (5, 3, 7, 9)])
+def test_one_program_computes_tables_and_products(h: int, c: int, w: int, k: int) -> None:
+    """For warpgroups, for warps, and for threads. Who owns a place is what an earlier kernel has stored."""
+    sizes = sizes_of(OFFSETS, h, c)
+    x, matrices = whole(21, sizes["r"], k), whole(22, sizes["g"], c * w, k)
+    term = program("productsOfGroups", **sizes, w=w, k=k, b=2)
+    kernels = assemble(succeeded(auto("sm_90a")(term)).term, "groups")
+    assert len(kernels.kernels) == 4
+    found = execute(kernels, [x, matrices, OFFSETS], "emulate")
+    np.testing.assert_array_equal(numbers(found), of_groups(OFFSETS, x, matrices))
+
+
 def leaves(table: Any) -> list[Any]:
     return [leaf for part in table for leaf in leaves(part)] if isinstance(table, tuple) else [table]
 

@@ -56,7 +56,7 @@ class Around:
 
     @property
     def owned(self) -> dict[str, Nat]:
-        """For scalars p that hold places: the j of which owner(p) = j is a condition, whatever reads p's owner."""
+        """For scalars p that hold places: the j of which a condition is that j is what p alone decides."""
         found: dict[str, Nat] = {}
         for name, places in self.read.items():
             owner = variable(name)
