@@ -77,7 +77,7 @@ struct Copy {
 constexpr int most_copies = 512;  // of a thread that are under way at one time
 
 struct Copies {
-  unsigned block;  // the value of `blocks_started` to which the queue belongs
+  unsigned launch, block;  // to which the queue belongs: a fault leaves copies under way
   unsigned committed;
   int count;
   Copy queue[most_copies];
@@ -87,7 +87,8 @@ RISE_STATE Copies copies[most_threads];
 
 RISE_CODE Copies& copies_of_thread() {
   Copies& own = copies[machine.current];
-  if (own.block != machine.block_start) {
+  if (own.launch != machine.launches || own.block != machine.block_start) {
+    own.launch = machine.launches;
     own.block = machine.block_start;
     own.committed = 0;
     own.count = 0;

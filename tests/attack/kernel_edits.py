@@ -64,8 +64,8 @@ SUBJECTS = {
     "Volta": _product("matmul", 32, 32, 64, block="32,32,32", warp="16,16", fragment="16,16,8", stages="1"),
     "roles": _product("matmul_bt_f16", 128, 64, 320, block="128,64,64", **HOPPER),
     "cluster": _product(
-        "matmul_bt_f16", 128, 128, 320, block="64,64,64", blocks="2", cluster="2", group="2", epilogue="bulk",
-        **HOPPER,
+        "matmul_bt_f16", 128, 128, 320, block="64,64,64", persistent_blocks="2", cluster="2",
+        raster_group="2", epilogue="bulk", **HOPPER,
     ),
     "split-K": _product("matmul", 32, 32, 128, block="32,32,32", warp="16,16", split_k="2"),
     "reduction": Subject("", SUMS, {}, "reduction", {"threads": "64"}),

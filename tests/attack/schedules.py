@@ -105,7 +105,16 @@ USUAL: Mapping[str, tuple[int, ...]] = {
     "cluster": (1, 2, 4),
     "ping_pong": (1, 2, 3),
     "split_cluster": (1, 1, 2),
+    "promoted": (64, 128, 256, 96),
+    "raster_matrices": (1, 1, 1, 2, 3, 0),
+    "ahead": (0, 0, 1, 2),
 }
+WORDS: Mapping[str, tuple[str, ...]] = {"epilogue": ("direct", "shared", "bulk", "rows", "default")}
+# what only warpgroups have, whose fragments have 64 rows
+OF_WARPGROUPS = (
+    "warp_specialised", "persistent_blocks", "cluster", "ping_pong", "split_cluster", "ahead", "promoted",
+    "raster_matrices", "rest", "swap_operands",
+)  # fmt: skip
 TILES = ("block", "warp", "fragment")
 
 
@@ -131,7 +140,7 @@ def value(setting: Setting, words: tuple[str, ...], choose: random.Random) -> An
     if setting.accepts is int:
         return choose.choice((setting.default, *USUAL.get(setting.name, NUMBERS)))
     if setting.accepts is str:
-        return choose.choice((setting.default, *words))
+        return choose.choice((setting.default, *WORDS.get(setting.name, words)))
     return tuple(choose.choice((8, 16, 32, 64)) for _ in setting.default)
 
 
@@ -161,7 +170,9 @@ def tiles(choose: random.Random) -> dict[str, Any]:
 
 def likely(made: dict[str, Any]) -> dict[str, Any]:
     """The same where what a parameter needs beside it is given, too."""
-    made = dict(made)
+    made = {name: given for name, given in made.items() if name != "rest"}
+    if made.get("fragment", (0,))[0] != 64:
+        made = {name: given for name, given in made.items() if name not in OF_WARPGROUPS}
     if made.get("ping_pong", 1) > 1:
         made |= {
             "warp_specialised": True,

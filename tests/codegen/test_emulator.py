@@ -17,6 +17,7 @@ import pytest
 
 from codegen.emulation import emulator
 from codegen.emulation.emulator import Buffer, Scalar, emulate
+from rise.errors import EmulationError
 from tests.support.emulated import (  # noqa: F401  # a fixture
     ADD,
     CONVERT,
@@ -159,6 +160,29 @@ def test_shared_memory_is_reused_between_barriers() -> None:
     out = unset(6)
     emulate(REUSE, "k", (3, 2, 1), (32, 8, 1), [out, x, 5], shared_bytes=1024, seed=11)
     assert np.all(out.array == x.astype(np.float32).sum())
+
+
+COPIED = text(
+    "Global<float> out, Global<const float> x, int fails",
+    """
+  Shared<float> tile = shared_memory<float>(0);
+  if (fails) {
+    copy_async<4>(&tile[4 * threadIdx.x], &x[4 * threadIdx.x]);
+    commit_copies();
+    out[threadIdx.x + 1000] = 0;
+  }
+  wait_copies<0>();
+  out[threadIdx.x] = tile[4 * threadIdx.x];
+""",
+)
+
+
+def test_copies_that_a_fault_leaves_under_way_are_of_that_launch() -> None:
+    """Else the next launch would find in shared memory what it has not copied."""
+    run = Run(threads=1, shared_bytes=16)
+    for fails, fault in ((1, "outside its 8 elements"), (0, "before it is written")):
+        with pytest.raises(EmulationError, match=fault):
+            run(COPIED, unset(8), floats(4), Scalar("fails", np.int32(fails)))
 
 
 def test_launches_from_two_threads() -> None:
