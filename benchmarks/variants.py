@@ -49,10 +49,10 @@ from strategies.registry import find
 
 ROWS, BYTES = 8192, 300_000_000
 RESIDENT = 128  # matrices, each of which so many blocks multiply that memory has little to do with it
-# of the products in layouts.rise how operands are stored, T where transposed; whether C is added
-LAYOUTS = {
-    "matmulHalf": ("AA", False), "matmulHalfBt": ("AT", False), "matmulHalfAt": ("TA", False),
-    "matmulHalfAtBt": ("TT", False), "gemmBt": ("AT", True),
+# of single products how operands are stored, T where transposed; and the factors after C, None without it
+LAYOUTS: Mapping[str, tuple[str, tuple[float, ...] | None]] = {
+    "matmulHalf": ("AA", None), "matmulHalfBt": ("AT", None), "matmulHalfAt": ("TA", None),
+    "matmulHalfAtBt": ("TT", None), "gemmBt": ("AT", (1.0, 1.0)), "accumulated": ("AA", ()),
 }  # fmt: skip
 Case = tuple[str, ...]
 Lines = Sequence[tuple[Case, str]]
@@ -106,10 +106,10 @@ def definition(case: Case) -> Any:
             return batched.PROGRAMS[batched.NAMES[result]]
         case "resident", _, result:
             return batched.PROGRAMS[f"{batched.NAMES[result]}Chosen"]
-        case name, *_ if name in LAYOUTS:
-            return getattr(rise.load(shipped("benchmarks/tables/layouts.rise")), name)
-        case _:
+        case "accumulated", *_:
             return rise.load(shipped("benchmarks/tables/papers/programs.rise")).accumulated
+        case name, *_:
+            return getattr(rise.load(shipped("benchmarks/tables/layouts.rise")), name)
 
 
 def products(layouts: str, operand: str, result: str) -> str:
@@ -124,6 +124,11 @@ def products(layouts: str, operand: str, result: str) -> str:
         f" zip(As)(Bs) |> map((A, B) => {a} |> map(row => {b} |> map(col =>"
         f" {result}(zip(row)(col) |> {terms} |> reduce(+, 0)))))"
     )
+
+
+def as_stored(shapes: Sequence[tuple[int, int]], ways: str) -> list[tuple[int, int]]:
+    """The shapes of operands in memory. ways: of each, T where it is stored transposed"""
+    return [(n, m) if way == "T" else (m, n) for (m, n), way in zip(shapes, ways, strict=True)]
 
 
 def sizes_of(case: Case) -> dict[str, int]:
@@ -160,7 +165,7 @@ class Setting:
         self.others: dict[str, Launch] = {}
         self.factor: dict[str, float] = {}
         if case[0] in LAYOUTS:
-            self.layout(case[0])
+            self.single(*LAYOUTS[case[0]])
         else:
             getattr(self, case[0])(*case[1:])
 
@@ -198,7 +203,7 @@ class Setting:
         torch, b = self.torch, self.sizes["b"]
         stored = batched.type_of(torch, operand)
         shapes = [(int(m), int(k)), (int(k), int(n))]
-        apart = [shape[::-1] if way == "T" else shape for shape, way in zip(shapes, layouts, strict=True)]
+        apart = as_stored(shapes, layouts)
         torch.backends.cuda.matmul.allow_tf32 = operand == "tf32"
         # numbers of 11 bits are the same in tf32
         drawn = [torch.randn((b, *shape), device="cuda").half().to(stored) for shape in apart]
@@ -236,31 +241,16 @@ class Setting:
         self.others["copy"] = lambda: target.copy_(source)
         self.others["bmm"] = lambda: torch.bmm(x, y, out=product)
 
-    def layout(self, name: str) -> None:
+    def single(self, ways: str, factors: tuple[float, ...] | None) -> None:
         torch, (m, n, k) = self.torch, self.sizes.values()
-        ways, plus = LAYOUTS[name]
-        given = zip(((m, k), (k, n)), ways, strict=True)
-        shapes = [shape[::-1] if way == "T" else shape for shape, way in given]
+        shapes = as_stored([(m, k), (k, n)], ways)
         stored = [torch.randn(shape, device="cuda", dtype=torch.float16) for shape in shapes]
         x, y = (d.t() if way == "T" else d for d, way in zip(stored, ways, strict=True))
-        c = torch.randn((m, n), device="cuda")
-        self.inputs = (*stored, c, 1.0, 1.0) if plus else tuple(stored)
-        self.of_matrices(x, y, c if plus else None)
-
-    def accumulated(self, *_: str) -> None:
-        torch, (m, n, k) = self.torch, self.sizes.values()
-        x, y = (torch.randn(shape, device="cuda", dtype=torch.float16) for shape in ((m, k), (k, n)))
-        c = torch.randn((m, n), device="cuda")
-        self.inputs = (x, y, c)
-        self.of_matrices(x, y, c)
-
-    def of_matrices(self, x: Any, y: Any, c: Any) -> None:
-        """c: what is added to the product, in f32; or None, where results are in f16."""
-        torch, k = self.torch, x.shape[1]
-        self.out = torch.empty(
-            (len(x), y.shape[1]), device="cuda", dtype=torch.float16 if c is None else torch.float32
-        )
-        rows = torch.arange(0, len(x), max(1, len(x) // 61), device="cuda")
+        c = None if factors is None else torch.randn((m, n), device="cuda")
+        self.inputs = tuple(stored) if factors is None else (*stored, c, *factors)
+        result = torch.float16 if c is None else torch.float32
+        self.out = torch.empty((m, n), device="cuda", dtype=result)
+        rows = torch.arange(0, m, max(1, m // 61), device="cuda")
         exact = x[rows].double() @ y.double()
         rounded = 2.0**-11 if c is None else 2.0**-22
         bound = (x[rows].double().abs() @ y.double().abs()) * k * 2.0**-24 + exact.abs() * rounded

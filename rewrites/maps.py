@@ -10,7 +10,6 @@ from rewrites.match import replace_term
 from rewrites.rule import Computed, computed
 from rewrites.rule import library_rule as rule
 from rewrites.typed import instance
-from rise.bounds import check_term
 from rise.expr import (
     Apply,
     Expr,
@@ -25,7 +24,7 @@ from rise.expr import (
     size,
     substitute,
 )
-from rise.normal import is_view, occurrences, simplify
+from rise.normal import in_place, is_view, occurrences, simplify
 from rise.types import Array, Function, is_data
 
 COMPOSED = "xs |> map(x => x |> f |> … |> g)"
@@ -142,9 +141,8 @@ def LET_REPEATED(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
     if named is None:
         return "expected a value with a name"
     value, function = named
-    name = function.parameter.name
-    check_term(function.body.extent + occurrences(function.body, name)[0] * value.extent, function)
-    return simplify(substitute(function.body, {name: value}))
+    count, _ = occurrences(function.body, function.parameter.name)
+    return simplify(in_place(function, value, count))
 
 
 LET_MAP = rule(

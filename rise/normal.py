@@ -63,12 +63,17 @@ def beta(function: Lambda, argument: Expr) -> Expr | None:
     count, under = occurrences(function.body, function.parameter.name)
     free = isinstance(argument.type, Function | Dependent) or is_view(argument)
     if free or count == 0 or (count == 1 and not under):
-        check_term(function.body.extent + count * argument.extent, function)
-        return substitute(function.body, {function.parameter.name: argument})
+        return in_place(function, argument, count)
     parts = _pair_parts(argument)
     if parts is None:
         return None
     return _beta_pair(function, *parts)
+
+
+def in_place(function: Lambda, argument: Expr, count: int) -> Expr:
+    """The body of a function with the argument in place of its parameter, which occurs so many times."""
+    check_term(function.body.extent + count * argument.extent, function)
+    return substitute(function.body, {function.parameter.name: argument})
 
 
 def _pair_parts(term: Expr) -> tuple[Expr, Expr] | None:

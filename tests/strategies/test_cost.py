@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from math import log, sqrt
@@ -79,6 +79,16 @@ LAYOUTS = {
 }  # fmt: skip
 
 
+def read(schedule: str) -> Schedule:
+    """What a table of measurements says of it."""
+    return Point.read("tensor_core", dict(part.split("=") for part in schedule.split())).schedule
+
+
+def of_first(cases: Iterable[Sequence[tuple[float, float]]]) -> list[float]:
+    """Of pairs of a time and what was expected: the time of the first by the model, over the least time."""
+    return [min(each, key=lambda row: row[1])[0] / min(us for us, _ in each) for each in cases]
+
+
 @cache
 def measurements(path: Path = MEASURED) -> dict[str, list[tuple[float, float]]]:
     """Of schedules with roles that were timed, by program and sizes: microseconds, and what is expected."""
@@ -91,8 +101,7 @@ def measurements(path: Path = MEASURED) -> dict[str, list[tuple[float, float]]]:
         else:
             p = Problem(m, n, k, result_bytes=4, along_k=(True, True), beside=(4,))
         if row["kind"] == "rise" and "warp_specialised=true" in row["schedule"]:
-            given = dict(part.split("=") for part in row["schedule"].split())
-            schedule = Point.read("tensor_core", given).schedule
+            schedule = read(row["schedule"])
             problem = p.seen_by(schedule)
             expected = H200.microseconds(c.cost(problem, schedule, H200).cycles)
             found[row["case"]].append((float(row["median_us"]), expected))
@@ -126,7 +135,7 @@ def test_of_what_was_measured_the_best_is_among_the_first() -> None:
 def test_of_a_hundred_products_the_first_is_among_the_best_on_an_h100() -> None:
     """Of the six that were ranked first before clusters were known to start late."""
     cases = measurements(RESULTS / "schedules-h100.csv")
-    losses = [min(each, key=lambda row: row[1])[0] / min(us for us, _ in each) for each in cases.values()]
+    losses = of_first(cases.values())
     assert len(losses) == 100 and sum(map(len, cases.values())) == 600
     assert sum(map(log, losses)) < 0.032 * len(losses) and max(losses) < 1.25
 
@@ -134,7 +143,7 @@ def test_of_a_hundred_products_the_first_is_among_the_best_on_an_h100() -> None:
 def test_of_few_tiles_the_first_is_among_the_best_of_schedules_drawn_at_random() -> None:
     """Products of all layouts that are mostly one wave: clusters wait for each other, and order matters."""
     cases = measurements(RESULTS / "few-tiles-h200.csv")
-    losses = [min(each, key=lambda row: row[1])[0] / min(us for us, _ in each) for each in cases.values()]
+    losses = of_first(cases.values())
     assert len(losses) == 44 and sum(map(len, cases.values())) == 393
     assert sum(map(log, losses)) < 0.022 * len(losses) and max(losses) < 1.14
 
@@ -144,11 +153,10 @@ def test_of_squares_added_to_a_matrix_the_first_is_among_the_best() -> None:
     found = defaultdict(list)
     for row in csv.DictReader((RESULTS / "squares-h200.csv").read_text(encoding="utf-8").splitlines()):
         if row["kind"] == "rise":
-            given = dict(part.split("=") for part in row["schedule"].split())
-            s, n = Point.read("tensor_core", given).schedule, int(row["case"].split("=")[-1])
+            s, n = read(row["schedule"]), int(row["case"].split("=")[-1])
             p = replace(square(n), result_bytes=4, along_k=(True, False), beside=(4,))
             found[n].append((float(row["median_us"]), c.cost(p.seen_by(s), s, H200).cycles))
-    losses = [min(each, key=lambda row: row[1])[0] / min(each)[0] for each in found.values()]
+    losses = of_first(found.values())
     assert len(losses) == 6 and sum(map(len, found.values())) == 43
     assert sum(map(log, losses)) < 0.003 * len(losses) and max(losses) < 1.02
 
@@ -163,9 +171,9 @@ def test_of_long_products_the_first_is_among_the_best_of_those_timed_between_lau
         p = Problem(m, n, k, result_bytes=2, along_k=LAYOUTS.get(name, (True, name == "gemmBt")))
         if name not in LAYOUTS:
             p = replace(p, result_bytes=4, beside=(4,))
-        s = Point.read("tensor_core", dict(part.split("=") for part in row["schedule"].split())).schedule
+        s = read(row["schedule"])
         found[row["run"], row["case"]].append((float(row["ratio"]), c.cost(p.seen_by(s), s, H200).cycles))
-    losses = [min(each, key=lambda row: row[1])[0] / min(each)[0] for each in found.values()]
+    losses = of_first(found.values())
     assert len(losses) == 84 and sum(map(len, found.values())) == 697
     assert sum(map(log, losses)) < 0.008 * len(losses) and max(losses) < 1.19
 
@@ -222,12 +230,12 @@ def groups_in_turn() -> Iterator[list[tuple[float, float]]]:
             scattered=True, input_bytes=2 * k * (8192 + g * n), missing=1 - 64 / rows,
         )  # fmt: skip
         timed = [line.strip("| ").split(" | ") for line in lines if "tensor_core" in line]
-        given = [(float(us), dict(s.split("=") for s in said.split()[1:])) for us, *_, said in timed]
-        yield [(us, c.cost(p, Point.read("tensor_core", s).schedule, H200).cycles) for us, s in given]
+        given = [(float(us), read(said.removeprefix("tensor_core "))) for us, *_, said in timed]
+        yield [(us, c.cost(p, s, H200).cycles) for us, s in given]
 
 
 def test_of_groups_timed_in_turn_the_first_is_among_the_best() -> None:
-    losses = [min(each, key=lambda row: row[1])[0] / min(each)[0] for each in groups_in_turn()]
+    losses = of_first(groups_in_turn())
     assert len(losses) == 12 and max(losses) < 1.012
 
 
@@ -532,7 +540,7 @@ def loaded_ahead() -> Iterator[list[tuple[float, float, int]]]:
         p = Problem(m, n, k, result_bytes=4, along_k=(True, True), beside=(4,), work=3)
         if definition == "geluResidual":
             p = Problem(m, n, k, result_bytes=2, along_k=(True, False), beside=(2,), work=21)
-        s = Point.read("tensor_core", dict(part.split("=") for part in row["schedule"].split())).schedule
+        s = read(row["schedule"])
         expected = H200.microseconds(c.cost(p, s, H200).cycles)
         found[row["case"]].append((float(row["median_us"]), expected, s.ahead))
     yield from found.values()

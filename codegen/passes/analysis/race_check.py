@@ -38,7 +38,7 @@ class Around:
     local:  the buffers that are private to a thread
     own:    for each buffer that the kernel declares: the loops each iteration of which has its own copy
     known:  scalars that are sums of loop indices
-    read:   scalars that hold an element of an array that no command writes: by which variables that is chosen
+    read:   scalars that hold an element of an array that no command writes: the variables in its indices
     once:   the scalars that are assigned exactly once
     elected: one thread of the block executes it
     conditions: pairs (value, bound): it is executed only if each value < bound
@@ -56,7 +56,7 @@ class Around:
 
     @property
     def owned(self) -> dict[str, Nat]:
-        """For scalars p that hold places: the j of which a condition is that j is what p alone decides."""
+        """For scalars p that hold places: the element j that owns p, where a condition says that it does."""
         found: dict[str, Nat] = {}
         for name, places in self.read.items():
             owner = variable(name)
