@@ -159,7 +159,10 @@ def check_exactly(torch: Any, tile: Tile, seed: int, settings: Settings = NONE) 
 
 
 def contradict(torch: Any, grouped: Grouped, x: Any, w: Any, out: Any, seed: int) -> None:
-    """Any numbers as tables: a row is that of the tile that owns it, if it belongs there, or not written."""
+    """Any numbers as tables: a row is that of the tile that owns it, if it belongs there, or not written.
+
+    What is written of a row behind the group's may be anything.
+    """
     t, h, c, r, g = (grouped.sizes[name] for name in "thcrg")
     draw, there = np.random.default_rng(seed), t * c
     blocks, first, count = (
@@ -174,16 +177,16 @@ def contradict(torch: Any, grouped: Grouped, x: Any, w: Any, out: Any, seed: int
     grouped.products(x, w, tiles, on_gpu(torch, np.array([count])), on_gpu(torch, owners), out=out)
     tile, inside = owners // h, owners % h
     place = blocks[tile] % c * r + np.minimum(first[tile] + inside, r - 1)
-    computed = torch.isfinite(out.reshape(r, c, -1).swapaxes(0, 1).reshape(r * c, -1)).all(1).cpu().numpy()
-    # what is not the group's is not computed, or as any other row
-    written = (tile < count) & (place == np.arange(r * c)) & ((inside < rows[tile]) | computed)
+    owned = (tile < count) & (place == np.arange(r * c))
+    written, undefined = owned & (inside < rows[tile]), owned & (inside >= rows[tile])
     of_x = torch.cat([x, torch.zeros_like(x[:1]).expand(h, -1)])[first[tile] + inside]
     expected = torch.full_like(out, math.nan).reshape(r * c, -1)
     for block, columns in enumerate(w.reshape(g * c, -1, w.shape[2])):
         mine = torch.as_tensor(written & (blocks[tile] == block), device="cuda")
         expected[mine] = (of_x[mine].double() @ columns.double().t()).to(torch.bfloat16)
-    expected = expected.reshape(c, r, -1).swapaxes(0, 1).reshape(out.shape)
-    if not torch.equal(torch.nan_to_num(out, nan=12345.0), torch.nan_to_num(expected, nan=12345.0)):
+    found = out.reshape(r, c, -1).swapaxes(0, 1).reshape(r * c, -1).clone()
+    found[torch.as_tensor(undefined, device="cuda")] = math.nan
+    if not torch.equal(torch.nan_to_num(found, nan=12345.0), torch.nan_to_num(expected, nan=12345.0)):
         raise SystemExit(f"wrong: tables that contradict each other, {dict(grouped.sizes)}")
 
 

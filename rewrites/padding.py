@@ -230,3 +230,25 @@ PAD_AS_CONCAT = rule(
     sizes=("l", "r"),
     meaning="Padding concatenates constant arrays in front and behind.",
 )
+
+# --- of rows whose ends are undefined -------------------------------------------------------------------
+
+_UNDEFINED = "What undefined results are computed from may be undefined, too."
+PREFIXES_INWARD = rule(
+    "*(*f) >> prefixes",
+    "xss |> map(fun(xs => xs |> map(f))) |> prefixes(ns)",
+    "xss |> prefixes(ns) |> map(fun(xs => xs |> map(f))) |> prefixes(ns)",
+    meaning=_UNDEFINED,
+)
+PREFIXES_FIRST = rule(
+    "zip >> *(*f) >> prefixes, first",
+    "zip(xss)(ys) |> map(fun((xs, y) => xs |> map(fun(x => f(x, y))))) |> prefixes(ns)",
+    "zip(xss |> prefixes(ns))(ys) |> map(fun((xs, y) => xs |> map(fun(x => f(x, y))))) |> prefixes(ns)",
+    meaning=_UNDEFINED,
+)
+PREFIXES_SECOND = rule(
+    "zip >> *(*f) >> prefixes, second",
+    "zip(xs)(yss) |> map(fun((x, ys) => ys |> map(fun(y => f(x, y))))) |> prefixes(ns)",
+    "zip(xs)(yss |> prefixes(ns)) |> map(fun((x, ys) => ys |> map(fun(y => f(x, y))))) |> prefixes(ns)",
+    meaning=_UNDEFINED,
+)

@@ -23,7 +23,19 @@ from rise.errors import TranslationError
 from rise.instructions import Family
 from rise.nat import Nat, NatVariable, constant, nat, quotient, simplify, variable
 from rise.source import Origin
-from rise.types import I32, Array, Data, Fragment, FragmentKind, Index, Layout, Scalar, Space, Vector
+from rise.types import (
+    I32,
+    Array,
+    Data,
+    Fragment,
+    FragmentKind,
+    Index,
+    Layout,
+    Scalar,
+    Space,
+    Vector,
+    shape,
+)
 
 KINDS = {
     FragmentKind.A: "matrix_a",
@@ -285,6 +297,10 @@ class Printer:
                 places = ", ".join([name, self._pointer_to(barrier), *mask, *map(self.narrow, corner)])
                 how = "bulk_load_multicast" if blocks > 1 else "bulk_load"
                 self.line(f"{how}({self._pointer(target)}, {places});")
+            case i.LeaveUndefined(i.Tile() as tile, barrier):
+                places = f"{self._pointer(tile)}, {self._pointer_to(barrier)}"
+                elements = prod(shape(tile.type)[0], start=constant(1))
+                self.line(f"leave_undefined({places}, {self.nat(elements)});")
             case i.WaitBarrier(barrier, parity):
                 self.line(f"barrier_wait({self._pointer_to(barrier)}, {self.nat(parity)});")
             case i.WgmmaFence(fragments, pins):
@@ -444,7 +460,7 @@ class Printer:
     def _of_warpgroups(self, name: str) -> bool:
         """Whether only the copy engine and wgmma, which apply the swizzle themselves, use the buffer."""
         using = [c for c in i.commands(self.function.body) if any(a.buffer == name for a in i.accesses(c))]
-        return all(isinstance(c, i.BulkCopy | i.BulkStore | i.Wgmma) for c in using)
+        return all(isinstance(c, i.BulkCopy | i.BulkStore | i.LeaveUndefined | i.Wgmma) for c in using)
 
     def _pointer_to(self, barrier: i.Acceptor) -> str:
         """The address of an mbarrier."""

@@ -99,6 +99,12 @@ RISE_BULK(5, RISE_PARAMETERS(int x, int y, int z, int u, int v), x, y, z, u, v)
 #undef RISE_CALL
 #undef RISE_PARAMETERS
 
+// Nothing is brought to so many elements in this phase of `bar`: NaN, so that nobody can use them.
+template <class T>
+static inline void leave_undefined(Shared<T> target, Shared<Barrier> bar, int count, RISE_LINE) {
+  rise_emulation::leave_undefined(target, bar, count, line);
+}
+
 // Loads and stores of runs of adjacent elements.
 template <class T>
 static inline void bulk_load_run(Global<const T> array, Shared<T> target, int64_t start, int64_t length, int64_t total,

@@ -359,6 +359,18 @@ class BulkCopy:
 
 @filled_at_once
 @dataclass(frozen=True, slots=True)
+class LeaveUndefined:
+    """Says that nothing is brought to a tile in shared memory in the current phase of an mbarrier.
+
+    Whatever is there may be read, but no result may depend on it. It costs a GPU nothing.
+    """
+
+    tile: Acceptor
+    barrier: Acceptor
+
+
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class WaitBarrier:
     """Waits until the phase of that parity is complete."""
 
@@ -730,6 +742,7 @@ Command = (
     | InitBarriers
     | Expect
     | BulkCopy
+    | LeaveUndefined
     | WaitBarrier
     | PrefetchMap
     | Prefetch
@@ -766,8 +779,8 @@ Command = (
 # nodes whose fields are expressions and acceptors
 READING = (
     Operator, ForeignCall, Assign, CopyAsync, LoadFragment, LoadMatrices, StoreFragment, FillFragment,
-    MmaFragment, InitBarriers, Expect, BulkCopy, WaitBarrier, Arrive, WgmmaFence, WgmmaWait, BulkStore,
-    StoreMatrices, Wgmma, Prefetch,
+    MmaFragment, InitBarriers, Expect, BulkCopy, LeaveUndefined, WaitBarrier, Arrive, WgmmaFence, WgmmaWait,
+    BulkStore, StoreMatrices, Wgmma, Prefetch,
 )  # fmt: skip
 
 

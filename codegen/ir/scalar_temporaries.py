@@ -16,7 +16,7 @@ from math import gcd
 
 from codegen.ir import imperative as i
 from codegen.ir.identifiers import derived
-from rise.errors import TranslationError
+from rise.errors import RiseError, TranslationError
 from rise.nat import (
     Facts,
     Nat,
@@ -65,6 +65,7 @@ class ScalarTemporaries:
     ranges: dict[str, tuple[Nat, Nat]] = field(default_factory=dict)
     definitions: list[Definition] = field(default_factory=list)
     cache: dict[tuple[i.Expression, tuple[i.Expression, ...]], i.Access] = field(default_factory=dict)
+    constructing: bool = False
 
     def scalar(self, stem: str, value: i.Expression, total: bool = False) -> i.Access:
         """The variable that holds a value; shared by equal values under equal conditions.
@@ -165,13 +166,31 @@ class ScalarTemporaries:
     def enclose(self, make: Callable[[], i.Command]) -> i.Command:
         """The command, inside the declarations of the temporaries that its construction required.
 
-        Of a construction that fails nothing is left: another one may be tried.
+        Of a construction that fails nothing is left: another one may be tried. One inside another shares the
+        temporaries of that one, which declares them.
         """
+        if self.constructing:
+            return self._inside(make)
+        self.constructing = True
         try:
             return self._declared(make())
         finally:
+            self.constructing = False
             for part in (self.definitions, self.cache, self.ranges, self.write_guards):
                 part.clear()
+
+    def _inside(self, make: Callable[[], i.Command]) -> i.Command:
+        """A command, under the conditions of its writes, that is a part of another one."""
+        before = self.definitions[:], self.cache.copy(), self.ranges.copy()
+        outer, self.write_guards = self.write_guards, []
+        try:
+            command = make()
+            return _when(self.write_guards, command)
+        except RiseError:
+            self.definitions, self.cache, self.ranges = before
+            raise
+        finally:
+            self.write_guards = outer
 
     def _declared(self, command: i.Command) -> i.Command:
         data = [

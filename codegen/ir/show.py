@@ -113,6 +113,8 @@ def _statement(command: i.Command) -> str:
             return f"expect({show_acceptor(barrier)}, {size})"
         case i.BulkCopy(target, value, barrier):
             return f"bulkCopy({show_acceptor(target)}, {show_expression(value)}, {show_acceptor(barrier)})"
+        case i.LeaveUndefined(tile, barrier):
+            return f"leaveUndefined({show_acceptor(tile)}, {show_acceptor(barrier)})"
         case i.Arrive(barrier, blocks):
             return f"arrive({show_acceptor(barrier)}{f', {blocks} blocks' if blocks > 1 else ''})"
         case i.PrefetchMap(name):

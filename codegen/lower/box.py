@@ -9,7 +9,7 @@ any part of an array with undefined elements behind it.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from codegen.ir import imperative as i
 from codegen.ir.buffers import SWIZZLES, swizzle
@@ -36,14 +36,19 @@ from rise.source import Origin
 from rise.types import Array, Data, Fragment, Scalar, shape
 
 
-def copied(r: Resolver, command: i.BulkCopy | i.BulkStore, facts: Facts) -> i.Command:
-    """The copy with its map and the corner of its box; a tile in panels needs a copy per panel."""
+def copied(
+    r: Resolver, command: i.BulkCopy | i.BulkStore, facts: Facts, rows: Nat | None = None
+) -> i.Command:
+    """The copy with its map and the corner of its box; a tile in panels needs a copy per panel.
+
+    rows: how many of the tile's rows are copied, the first ones; all if it is None
+    """
     sizes, _ = shape(command.value.type)
     label = "bulkCopy" if isinstance(command, i.BulkCopy) else "bulkStore"
     for outer in range(len(sizes)):
         panels = [r.scalars.fresh("panel") for _ in range(outer)]
         try:
-            body = r.scalars.enclose(lambda panels=panels: _box(r, command, panels, facts))  # type: ignore[misc]  # by value
+            body = r.scalars.enclose(lambda panels=panels: _box(r, command, panels, facts, rows))  # type: ignore[misc]  # by value
         except TranslationError:
             if outer == len(sizes) - 1 or len(sizes) == 2:
                 raise
@@ -54,9 +59,13 @@ def copied(r: Resolver, command: i.BulkCopy | i.BulkStore, facts: Facts) -> i.Co
     raise _refused("it has no dimensions", command.origin)
 
 
-def _box(r: Resolver, command: i.BulkCopy | i.BulkStore, panels: list[str], facts: Facts) -> i.Command:
+def _box(
+    r: Resolver, command: i.BulkCopy | i.BulkStore, panels: list[str], facts: Facts, rows: Nat | None
+) -> i.Command:
     """The copy of one box: the part of the tile at the given indices of its panels."""
     sizes, _ = shape(command.value.type)
+    if rows is not None:
+        sizes = (*sizes[:-2], rows, sizes[-1])
     names = [f"box_{d}" for d in range(len(sizes) - len(panels))]
     inside = facts
     for name, size in zip([*panels, *names], sizes, strict=True):
@@ -73,6 +82,41 @@ def _box(r: Resolver, command: i.BulkCopy | i.BulkStore, panels: list[str], fact
             copy = i.When(guarded, bound, copy, command.origin)
         copies.append(copy)
     return i.sequence(*copies)
+
+
+@dataclass(frozen=True)
+class Half:
+    """The first rows of a tile, and where the one behind them is defined: where index < number."""
+
+    rows: Nat
+    next_row_is_defined: tuple[Nat, Nat]
+
+
+def may_be_short(command: i.BulkCopy) -> bool:
+    """Whether data say how many elements are defined of something that a copy is a part of."""
+    return any(view.name == "prefixes" for view in _views(command.value))
+
+
+def half_that_may_be_enough(r: Resolver, command: i.BulkCopy, facts: Facts) -> Half | None:
+    """Half of a tile, if data say how many of its rows are defined.
+
+    It has as many rows as a warpgroup multiplies at once, or a multiple of them: the copying unit takes as
+    long for fewer.
+    """
+    sizes, _ = shape(command.value.type)
+    rows = sizes[-2].value if len(sizes) > 1 else None
+    if rows is None or rows % (2 * LEAST_HALF) or not may_be_short(command):
+        return None
+    names = [f"box_{d}" for d in range(len(sizes))]
+    for name, size in zip(names, sizes, strict=True):
+        facts = facts.with_range(name, 0, size)
+    with r.asking_what_is_defined() as defined:
+        r.read(command.value, tuple(variable(name) for name in names), facts)
+    for index, number_ in defined:
+        first = simplify(index - variable(names[-2]), facts)
+        if first.variables.isdisjoint(names) and not r.scalars.depends_on(set(names)):
+            return Half(constant(rows // 2), (first + rows // 2, number_))
+    return None
 
 
 def _sources(value: i.Expression, names: set[str], origin: Origin) -> list[tuple[Limits, i.Expression]]:
@@ -262,18 +306,27 @@ def _extents(
     return tuple(found)
 
 
-def _promoted(value: i.Expression) -> int:
-    """How many bytes of what is copied are brought into the L2 cache at once."""
-    found: list[int] = []
+def _views(value: i.Expression) -> list[i.View]:
+    """All views in an expression."""
+    found: list[i.View] = []
 
     def see(view: i.View) -> i.View:
-        if view.name == "promoted" and isinstance(bytes_ := view.arguments[0], Nat):
-            found.append(number(bytes_, "the bytes of `promoted`", view.origin))
+        found.append(view)
         for operand in view.operands:
             i.rebuild(operand, i.View, see)
         return view
 
     i.rebuild(value, i.View, see)
+    return found
+
+
+def _promoted(value: i.Expression) -> int:
+    """How many bytes of what is copied are brought into the L2 cache at once."""
+    found = [
+        number(bytes_, "the bytes of `promoted`", view.origin)
+        for view in _views(value)
+        if view.name == "promoted" and isinstance(bytes_ := view.arguments[0], Nat)
+    ]
     return max(found, default=PROMOTED)
 
 
@@ -323,6 +376,7 @@ def map_over(
     return OpenTensorMap(name, sizes, box[::-1], swizzle, promoted)
 
 
+LEAST_HALF = 64  # rows
 CHUNK = 16  # bytes, of which strides are multiples, and where boxes start in a row
 ALIGNED = 128  # bytes, a multiple of which a box in shared memory starts at
 NUMPY = {

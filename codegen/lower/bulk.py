@@ -10,13 +10,14 @@ The copy engine moves a box row by row. A box of short rows is therefore moved a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from math import prod
 from typing import TypeGuard
 
 from codegen.ir import imperative as i
-from codegen.ir.buffers import dimensions, flatten, swizzle
+from codegen.ir.buffers import bytes_of, dimensions, flatten, swizzle
 from codegen.lower import box
 from codegen.lower.paths import Limits, Resolver
 from codegen.lower.views import Path
@@ -27,8 +28,12 @@ from rise.types import Scalar, shape
 SHORT = 64  # bytes: the rows of a box that are shorter than this
 
 
+def is_copy(command: i.Command) -> bool:
+    return isinstance(command, i.BulkCopy)
+
+
 def only_copies(commands: Sequence[i.Command]) -> TypeGuard[Sequence[i.BulkCopy]]:
-    return all(isinstance(command, i.BulkCopy) for command in commands)
+    return all(map(is_copy, commands))
 
 
 def copied(r: Resolver, expected: i.Expect, copies: Sequence[i.BulkCopy], facts: Facts) -> i.Command:
@@ -40,6 +45,38 @@ def copied(r: Resolver, expected: i.Expect, copies: Sequence[i.BulkCopy], facts:
     if are_boxes:
         return i.sequence(i.Expect(barrier, expected.bytes), *commands)
     return i.sequence(*commands, i.Expect(barrier, 0))
+
+
+def of_boxes(r: Resolver, expected: i.Expect, copies: Sequence[i.BulkCopy], facts: Facts) -> i.Command:
+    """The same where all of them are of boxes. Raises TranslationError R0731 for what is none.
+
+    Of a tile of which data say how many rows are defined, half is copied where no more are.
+    """
+
+    def make() -> i.Command:
+        barrier = r.write(expected.barrier, (), facts)
+        commands = [box.copied(r, copy, facts) for copy in copies]
+        whole = i.sequence(i.Expect(barrier, expected.bytes), *commands)
+        for number, copy in enumerate(copies):
+            half = box.half_that_may_be_enough(r, copy, facts)
+            if half is not None and isinstance(commands[number], i.BulkCopy):
+                commands[number] = moved = box.copied(r, copy, facts, half.rows)
+                less = bytes_of(copy.value.type) // 2
+                part = i.sequence(
+                    *_left_out(moved), i.Expect(barrier, expected.bytes - less), *commands
+                )  # fmt: skip
+                row, rows = half.next_row_is_defined
+                return i.sequence(i.When(row, rows, whole), i.When(rows, row + 1, part))
+        return whole
+
+    return r.scalars.enclose(make) if any(map(box.may_be_short, copies)) else make()
+
+
+def _left_out(half: i.Command) -> Iterator[i.Command]:
+    """What says that the other half of a tile is undefined, behind the one that is copied."""
+    if isinstance(half, i.BulkCopy) and isinstance(tile := half.target, i.Tile):
+        behind = replace(tile, offset=tile.offset + prod(shape(tile.type)[0], start=constant(1)))
+        yield i.LeaveUndefined(behind, half.barrier)
 
 
 def stored(r: Resolver, command: i.BulkStore, facts: Facts) -> i.Command:

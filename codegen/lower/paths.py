@@ -69,6 +69,8 @@ class Resolver:
     results: the arrays, of the result or of other temporaries, that temporaries are stored in at once
     ends:    for a command that leaves out elements that do not exist, pairs (index, size) of those that exist
              only where index < size; None for other commands, which read others in their place
+    defined: for a command that may leave out what data say is undefined, pairs (index, number): an element
+             is defined only where index < number; None for other commands
     """
 
     buffers: dict[str, Data] = field(default_factory=dict)
@@ -81,6 +83,7 @@ class Resolver:
     scalars: ScalarTemporaries = field(default_factory=ScalarTemporaries)
     results: dict[str, str] = field(default_factory=dict)
     ends: Limits | None = None
+    defined: Limits | None = None
 
     # --- reading --------------------------------------------------------------------------------------
 
@@ -92,6 +95,15 @@ class Resolver:
             yield ends
         finally:
             self.ends = None
+
+    @contextmanager
+    def asking_what_is_defined(self) -> Iterator[Limits]:
+        """Yields the pairs of `defined`."""
+        self.defined = defined = Limits()
+        try:
+            yield defined
+        finally:
+            self.defined = None
 
     def read(
         self, expr: i.Expression, path: Path, facts: Facts, bound: Bindings = Bindings()
@@ -265,6 +277,7 @@ class Resolver:
             lambda index, size: self._existing(index, size, facts),
             lambda index, size: self._only(index, size, facts),
             lambda index, other: self._same(index, other, facts),
+            self._defined,
         )
 
     def _index(self, value: i.Expression, facts: Facts) -> Nat:
@@ -279,6 +292,11 @@ class Resolver:
         inside = self.scalars.facts(facts if certain is None else certain)
         ends = zip(access.indices, dimensions(self.buffers[access.buffer]), strict=True)
         return all(decided(index, end, inside) is True and at_least(index, 0, inside) for index, end in ends)
+
+    def _defined(self, index: Nat, number: Callable[[], Nat]) -> None:
+        """Notes that an element is defined if index < number, for commands that ask."""
+        if self.defined is not None:
+            self.defined.append((index, number()))
 
     def _only(self, index: Nat, size: Nat, facts: Facts) -> None:
         """Restricts the current write to index < size."""

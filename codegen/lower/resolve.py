@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import takewhile
 
 from codegen.ir import imperative as i
 from codegen.ir.buffers import laid_out, members
@@ -105,9 +106,22 @@ def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
         case i.StoreFragment(fragment) if (places := distribution(fragment)) is not None:
             return distributed.store(r, command, places, facts)
         case i.Sequence():
-            return i.sequence(*(_command(r, part, facts) for part in command.commands))
+            return i.sequence(*_in_turn(r, command.commands, facts))
         case _:
             return r.scalars.enclose(lambda: _statement(r, command, facts))
+
+
+def _in_turn(r: Resolver, commands: tuple[i.Command, ...], facts: Facts) -> Iterator[i.Command]:
+    """The commands of a sequence, and as one the announcement of bytes and the copies behind it."""
+    rest = list(commands)
+    while rest:
+        first = rest.pop(0)
+        copies = list(takewhile(bulk.is_copy, rest)) if isinstance(first, i.Expect) else []
+        if isinstance(first, i.Expect) and bulk.only_copies(copies):
+            del rest[: len(copies)]
+            yield bulk.of_boxes(r, first, copies, facts)
+        else:
+            yield _command(r, first, facts)
 
 
 def _statement(r: Resolver, command: i.Command, facts: Facts) -> i.Command:

@@ -33,6 +33,7 @@ class Sizes:
     existing: an index where it is below a size, else any that is
     only:     restricts the current write to an index below a size
     same:     restricts the current write to an index that equals another
+    defined:  says that what is read is undefined if an index is not below a number
     """
 
     arguments: Mapping[str, Argument]
@@ -43,6 +44,7 @@ class Sizes:
     existing: Callable[[Nat, Nat], Nat]
     only: Callable[[Nat, Nat], None]
     same: Callable[[Nat, Nat], None]
+    defined: Callable[[Nat, Callable[[], Nat]], None]
 
     def __getitem__(self, name: str) -> Nat:
         value = self.arguments[name]

@@ -175,6 +175,8 @@ def _check_spaces(command: i.Command, scope: Scope) -> None:
             wanted = [(target, Space.SHARED), (value, Space.GLOBAL)]
         case i.BulkCopy(target, value):
             wanted = [(target, Space.SHARED), (value, Space.GLOBAL)]
+        case i.LeaveUndefined(tile):
+            wanted = [(tile, Space.SHARED)]
         case i.BulkStore(target, value):
             wanted = [(target, Space.GLOBAL), (value, Space.SHARED)]
         case i.Wgmma(target, a, b):

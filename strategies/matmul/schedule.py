@@ -155,6 +155,11 @@ class Schedule(Parameters):
         values=(64, 128, 256),
         idle=[(lambda s: not s.uses_wgmma, "threads copy the tiles that warps read, line by line")],
     )  # fmt: skip
+    short_tiles: bool = parameter(
+        False, "of tiles of the first operand of which data say how many rows are needed (`prefixes`), half"
+        " is loaded where that is enough",
+        idle=[(lambda s: not s.uses_wgmma, "threads copy whole tiles")],
+    )  # fmt: skip
     rest: tuple[int, int, int] = parameter(
         WITHOUT_REST, "of an array of matrices all but the first so many have tiles of m × n, in a kernel of"
         " their own, which warpgroups compute with 64 rows each; 0,0,0: all have the same tiles",

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from functools import cache, partial
 
-from strategies.core import FunctionStrategy, Rewrite, Strategy
+from strategies.core import FunctionStrategy, Rewrite, Strategy, seq
 from strategies.matmul import constraints
 from strategies.matmul.beside import rows_reduced
 from strategies.matmul.requirements import PROGRAMS, fulfils
 from strategies.matmul.rest import first_and_rest
 from strategies.matmul.schedule import WITHOUT_REST, Schedule
 from strategies.matmul.schedules import by_warps, hopper, to_kernels
+from strategies.matmul.short_tiles import needed_rows
 from strategies.matmul.split_k import over_blocks
 from strategies.matmul.tiling import in_tiles
 from strategies.settings import parameters_from
@@ -46,4 +47,5 @@ def _composed(s: Schedule) -> Rewrite:
     m, n, k = s.block
     rows = partial(rows_reduced, s.fragment[1], s.whole[1], swapped=s.swap_operands)
     m, n = (n, m) if s.swap_operands else (m, n)
-    return to_kernels(whole, (m, n, k * s.slices) if s.uses_wgmma else None, rows=rows)
+    made = to_kernels(whole, (m, n, k * s.slices) if s.uses_wgmma else None, rows=rows)
+    return seq(needed_rows, made) if s.short_tiles else made

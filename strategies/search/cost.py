@@ -249,7 +249,9 @@ def loaded(p: Problem) -> tuple[float, float]:
 
 def l2_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     """K·es·(BM/a + BN/b) from the cache, where a and b blocks share a tile, and what its lines take."""
-    parts = [part / count for part, count in zip(loaded(p), sharing(p, s), strict=True)]
+    first, second = (part / count for part, count in zip(loaded(p), sharing(p, s), strict=True))
+    # half of the last tiles of groups, twice as many as are missing, are loaded by half
+    parts = [first * (1 - p.missing / 2) if s.short_tiles else first, second]
     moved = sum(part * s.block[index] for index, part in enumerate(parts)) * p.operand_bytes
     asked = sum(part * requests(p, s, index) for index, part in enumerate(parts))
     line = max(REQUEST, busy(p, s, gpu) * LINE / gpu.l2_rate)

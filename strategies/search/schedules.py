@@ -105,15 +105,15 @@ def warpgroups_of(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
                 if not (many and p.scattered):
                     yield one
                     continue
-                one = changed(one, promoted=promotion(p, one, gpu))
+                slow = waits_for_memory(p, one, gpu)
+                one = changed(one, promoted=MORE if slow else PROMOTED, short_tiles=slow and p.missing > 0)
                 yield one
                 yield from whole_waves(p, one)
 
 
-def promotion(p: Problem, s: Schedule, gpu: Gpu) -> int:
-    """Bytes into the L2 cache at once: more where data choose matrices, and memory takes longest."""
-    longest = rounds(p, s, gpu) * tensor_cycles(p, s, gpu)
-    return MORE if memory_cycles(p, s, gpu) > longest else PROMOTED
+def waits_for_memory(p: Problem, s: Schedule, gpu: Gpu) -> bool:
+    """Whether memory takes longer than tensor cores."""
+    return memory_cycles(p, s, gpu) > rounds(p, s, gpu) * tensor_cycles(p, s, gpu)
 
 
 def whole_waves(p: Problem, s: Schedule) -> Iterator[Schedule]:

@@ -87,6 +87,11 @@ __device__ __forceinline__ void prefetch_line(const T* element) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(element)));
 }
 
+// Nothing is brought to so many elements in this phase of `bar`. They may be read, but whatever is computed from
+// them is not used: the emulator fills them with NaN.
+template <class T>
+__device__ __forceinline__ void leave_undefined(T*, Shared<Barrier>, int) {}
+
 // A load signals all bytes of its box to `bar`, including zeros for elements outside the tensor. Multicast:
 // to the same address, and the same barrier, in each block of the cluster that the mask names. A store drops
 // elements outside the tensor. Coordinates are those of the first element, innermost first.

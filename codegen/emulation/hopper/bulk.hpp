@@ -143,6 +143,26 @@ RISE_CODE void load_box(const Access& target, const Box& box, int rank, const Po
   start_load(target, box, bar, receivers, operation);
 }
 
+// Ordered like a load that the mbarrier waits for; no bytes are announced for it.
+RISE_CODE void arrive_undefined(const Access& target, int64_t bytes, const Mbarrier& barrier) {
+  Memory& shared = *target.memory;
+  int64_t start = target.byte();
+  start_arrival(copying_unit(block_rank, barrier, target.line), start, bytes, shared);
+  __builtin_memset(shared.data + start, 0xff, static_cast<size_t>(bytes));
+  for_bytes(start, bytes, shared, [](int64_t, Cell& cell) { cell.arriving = false; });
+  stop_if_reported();
+}
+
+template <class T>
+static inline void leave_undefined(const Pointer<T>& target, const Pointer<Barrier>& bar, int64_t count, int line) {
+  count_step(line);
+  Access first = target.at(0, machine.current, line), last = target.at(count - 1, machine.current, line);
+  if (!first.memory || !first.memory->shared || first.memory != last.memory)
+    RISE_FAULT(IllegalOperand, line, "leave_undefined: the elements are not in shared memory");
+  const Mbarrier& barrier = barrier_at(bar, block_rank, "leave_undefined", line, true);
+  arrive_undefined(first, last.byte() + last.size - first.byte(), barrier);
+}
+
 template <class T>
 static inline void bulk_load(const Pointer<T>& target, const Box& box, int rank, const Pointer<Barrier>& bar,
                              unsigned receivers, const char* operation, int line) {

@@ -250,9 +250,17 @@ def read_promoted(_: Sizes, path: Path) -> Reading:
     return 0, path
 
 
-@reading("prefix", "prefixes")
+@reading("prefix")
 def read_prefix(_: Sizes, path: Path) -> Reading:
     """i is i: elements that are undefined may be any"""
+    return 1, path
+
+
+@reading("prefixes")
+def read_prefixes(sizes: Sizes, path: Path) -> Reading:
+    """i, j is i, j, which is defined where j < count i"""
+    number, row, *_ = path
+    sizes.defined(index_of(row), lambda: sizes.element(0, (number,)))
     return 1, path
 
 
