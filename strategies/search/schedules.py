@@ -106,7 +106,10 @@ def warpgroups_of(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
                     yield one
                     continue
                 slow = waits_for_memory(p, one, gpu)
-                one = changed(one, promoted=MORE if slow else PROMOTED, short_tiles=slow and p.missing > 0)
+                one = changed(
+                    one, promoted=MORE if slow and cluster == 1 else PROMOTED,
+                    short_tiles=slow and s.ping_pong > 1 and p.missing > 0,
+                )  # fmt: skip
                 yield one
                 yield from whole_waves(p, one)
 

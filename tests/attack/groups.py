@@ -85,6 +85,8 @@ class Groups:
             "epilogue": random.choice(("rows", "rows", "direct")), "ping_pong": str(turns),
             "cluster": str(cluster), "persistent_blocks": str(cluster * random.choice((1, 2, 3))),
         }  # fmt: skip
+        if random.random() < 0.5:
+            made["short_tiles"] = "true"
         tiles = sizes["t"] * sizes["c"]
         if random.random() < 0.3 and tiles > 1:
             made["rest"] = f"{random.randint(1, tiles - 1)},64,32"

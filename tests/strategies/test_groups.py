@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from codegen.execute import available_backend, execute
+from codegen.host.program import HostProgram, alone
 from codegen.pipeline import assemble
 from rewrites.result import Failure
 from rise.check.program import check_text
@@ -192,6 +195,80 @@ def test_warpgroups_that_take_turns_multiply_the_rows_of_two_fragments() -> None
     made = find("tensor_core").make(settings)(program("groupedProducts", **sizes, w=64, k=192))
     found = execute(assemble(succeeded(made).term, "groups"), [x, w, tiles, count, owners], "emulate")
     np.testing.assert_array_equal(numbers(found), of_groups(PARTS, x, w))
+
+
+SHORT = {
+    "in turn": {"warp": "128,64", "ping_pong": "2", "stages": "3"},
+    "two warpgroups share a tile": {},
+    "in clusters": {"warp": "128,64", "ping_pong": "2", "stages": "3", "cluster": "2"},
+    "without roles": {"warp_specialised": "false"},
+    "tiles of 256 rows": {"block": "256,64,64", "warp": "128,64"},
+}
+
+
+@pytest.mark.parametrize("settings", SHORT.values(), ids=SHORT)
+def test_half_a_tile_is_loaded_where_no_more_rows_are_needed(settings: dict[str, str]) -> None:
+    """The emulator fills the other half with NaN, so no result depends on it."""
+    height = int({**HALVES, **settings}["block"].split(",")[0])
+    kernels, inputs, expected = of_parts(settings, height)
+    (kernel,) = kernels.kernels
+    whole_box, half_box = sorted(
+        (m.map.box for m in kernel.function.maps if m.buffer == "X"), key=lambda box: -box[1]
+    )
+    assert whole_box[0] == half_box[0] and whole_box[1] == 2 * half_box[1]
+    assert "leave_undefined(" in kernel.source
+    np.testing.assert_array_equal(numbers(execute(kernels, inputs, "emulate")), expected)
+
+
+def of_parts(settings: dict[str, str], height: int) -> tuple[HostProgram, list[Any], NDArray[np.float64]]:
+    """Groups whose last tile is any part of two halves: with short tiles."""
+    sizes = sizes_of(PARTS, height, 2)
+    tiles, count, owners = tables_of(sizes, PARTS)
+    x, w = whole(23, sizes["r"], 192), whole(24, sizes["g"], 256, 192)
+    made = find("tensor_core").make({**HALVES, **settings, "short_tiles": "true"})
+    kernels = assemble(succeeded(made(program("groupedProducts", **sizes, w=128, k=192))).term, "groups")
+    return kernels, [x, w, tiles, count, owners], of_groups(PARTS, x, w)
+
+
+def test_a_needed_row_that_is_left_out_is_noticed() -> None:
+    """Where the half is loaded for a row more than it has, the result of that row is NaN."""
+    kernels, inputs, expected = of_parts(SHORT["in turn"], 128)
+    (kernel,) = kernels.kernels
+    wrong = re.sub(r"if \(64 < (index_\d+)\)", r"if (65 < \1)", kernel.source)
+    wrong = re.sub(r"if \((index_\d+) < 65\)", r"if (\1 < 66)", wrong)
+    assert wrong != kernel.source
+    found = numbers(execute(alone(replace(kernel, source=wrong)), inputs, "emulate"))
+    different = np.flatnonzero((found != expected).any(axis=1))
+    group = next(i for i, rows in enumerate(np.diff(PARTS)) if rows == 65)
+    assert list(different) == [PARTS[group] + 64]
+    assert np.isnan(found[different]).all()
+
+
+@pytest.mark.parametrize(
+    ("block", "warp", "why"),
+    [("64,64,64", "64,64", "a warpgroup multiplies more than 32"), ("128,64,128", "64,64", "in panels")],
+)
+def test_tiles_that_cannot_be_halved_are_loaded_whole(block: str, warp: str, why: str) -> None:
+    sizes = sizes_of(PARTS, 128, 2)
+    settings = {**HALVES, "block": block, "warp": warp, "short_tiles": "true"}
+    term = program("groupedProducts", **sizes, w=128, k=256)
+    (kernel,) = assemble(succeeded(find("tensor_core").make(settings)(term)).term, "groups").kernels
+    assert "leave_undefined" not in kernel.source, why
+
+
+def test_short_tiles_need_numbers_of_rows() -> None:
+    term = program("chosenProducts", b=4, c=3, d=2, m=128, n=64, k=64)
+    failure = find("tensor_core").make({**HALVES, "short_tiles": "true"})(term)
+    assert isinstance(failure, Failure)
+    assert "no `prefixes` says how many rows" in str(failure.error("tensor_core"))
+
+
+def test_auto_loads_short_tiles_where_memory_takes_longest() -> None:
+    """Of 64 groups half of the last tiles have at most half of the rows; of 8 there are few last tiles."""
+    for groups, short in ((64, True), (8, False)):
+        term = program("groupedProducts", t=64 + groups, h=128, c=28, w=256, r=8192, k=2048, g=groups)
+        (chosen,) = auto("sm_90a").choice(term).kernels
+        assert chosen.point.schedule.short_tiles == short, groups
 
 
 SCHEDULES = {
