@@ -28,7 +28,7 @@ from strategies.batches.plans import (
     suit_second,
 )
 from strategies.batches.sizes import MANY, Sizes
-from strategies.batches.tiles import tiles
+from strategies.batches.tiles import slices, tiles
 from strategies.matmul.kernels import has_product
 from strategies.matmul.products import rank
 from strategies.matmul.tiling import MATRIX
@@ -67,6 +67,8 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
     points = (*others, *bulk) if are_few_runs(search, sizes, plan) else (*bulk, *others)
     if are_few_rows(search, sizes, plan):
         points = (Point.by("tensor_core", tiles(sizes)), *points)
+    elif has_unit and (sliced := slices(sizes)) is not None:
+        points = (Point.by("tensor_core", sliced), *points)
     tried = ((point, search.attempt(point, program)) for point in points)
     point, result = next(((p, r) for p, r in tried if isinstance(r, Success)), (None, None))
     return None if point is None or result is None else (Choice(point, _reason(point, sizes, plan)), result)
@@ -81,7 +83,9 @@ def _reason(point: Point, sizes: Sizes, plan: Plan) -> str:
     what = "products" if sizes.operand else "arrays"
     many = what if sizes.batch == MANY else f"{sizes.batch} {what}"
     if point.strategy != "batch":
-        return f"tiles of each matrix, since a batch of {many} is small"
+        small = Point.by("tensor_core", tiles(sizes)) == point
+        why = f"a batch of {many} is small" if small else "rows would all start in the same bank"
+        return f"tiles of each matrix, since {why}"
     given = dict(point.parameters)
     by_copies = PLANS.get(given.get("operands", ""))
     taken = by_copies(sizes) if by_copies is not None else plan

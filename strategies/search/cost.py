@@ -67,8 +67,6 @@ SOFT, HARDER = 4, 8  # the powers of the soft maximum: of what a tile waits for;
 # which part of the time for shared memory still counts; measured
 STEADY, POWERED, BESIDE_POWERED = 80_000, 1.15, 0.85
 ROUNDED = 1e-9  # more than roundings change of a cost
-# of a tile's time, and of what is missing: where a part of the tiles is loaded by half; measured
-LEFT_OUT = 0.08
 CHOSEN = 1.6  # times as long, where data choose the matrices of tiles one by one; measured
 SPREAD = 2  # times the root of a number of groups: how far what is missing of them is from the mean, at most
 TENSOR_CORES = 4  # of a multiprocessor
@@ -520,7 +518,6 @@ def of_kernel(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     count, together = rounds(p, s, gpu), resident(p, s, gpu)
     tile = of_limits(parts, p, s, gpu)
     tile *= 1 + waiting(p, s, gpu, count)
-    tile *= 1 - (LEFT_OUT * p.missing if s.short_tiles else 0)
     tile *= 1 + unmatched(p, s)
     if count == 1:
         tile += CLUSTER_STEP * depth(p, s) / s.block[2] if s.cluster > 1 else 0

@@ -9,11 +9,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from math import ceil, gcd
+from typing import Any
 
 from rise.frozen import changed
 from rise.instructions import takes
 from strategies.matmul.constraints import Resources, panel, pattern, resources, shared_bytes
-from strategies.matmul.schedule import PROMOTED, Schedule
+from strategies.matmul.schedule import Schedule
 from strategies.search.cost import memory_cycles, rounds, shared_by, tensor_cycles, tiles_of_one
 from strategies.search.hardware import Gpu
 from strategies.search.problem import Problem
@@ -105,18 +106,20 @@ def warpgroups_of(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
                 if not (many and p.scattered):
                     yield one
                     continue
-                slow = waits_for_memory(p, one, gpu)
-                one = changed(
-                    one, promoted=MORE if slow and cluster == 1 else PROMOTED,
-                    short_tiles=slow and s.ping_pong > 1 and p.missing > 0,
-                )  # fmt: skip
+                one = changed(one, **less_loaded(p, one, gpu))
                 yield one
                 yield from whole_waves(p, one)
 
 
-def waits_for_memory(p: Problem, s: Schedule, gpu: Gpu) -> bool:
-    """Whether memory takes longer than tensor cores."""
-    return memory_cycles(p, s, gpu) > rounds(p, s, gpu) * tensor_cycles(p, s, gpu)
+def less_loaded(p: Problem, s: Schedule, gpu: Gpu) -> dict[str, Any]:
+    """What helps where data choose matrices, and memory takes longer than tensor cores: measured.
+
+    More bytes come into the cache at once for warpgroups that share a tile, and of warpgroups in turn each
+    loads short tiles by half. Either makes blocks of a cluster wait longer for each other.
+    """
+    if memory_cycles(p, s, gpu) <= rounds(p, s, gpu) * tensor_cycles(p, s, gpu) or s.cluster > 1:
+        return {}
+    return {"short_tiles": p.missing > 0} if s.ping_pong > 1 else {"promoted": MORE}
 
 
 def whole_waves(p: Problem, s: Schedule) -> Iterator[Schedule]:

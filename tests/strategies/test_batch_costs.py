@@ -27,8 +27,12 @@ from strategies.batches.costs import (
 )
 from strategies.batches.plans import in_bulk, numbers_at_once, usual_tile
 from strategies.batches.sizes import Sizes
-from tests.support.batches import chosen, operands_of, products, program, sizes_of
+from strategies.batches.tiles import slices
+from strategies.registry import find
+from strategies.search.space import Point
+from tests.support.batches import chosen, exact, operands_of, products, program, sizes_of
 from tests.support.nightly import every_other
+from tests.support.programs import succeeded
 
 MEASURED = Path(__file__).parents[2] / "benchmarks/results/batch-tiles-h200.csv"
 BATCH_BYTES, CLOCK, MULTIPROCESSORS = 300_000_000, 1.75e9, 132  # of an H200
@@ -178,3 +182,51 @@ def test_costs_are_those_of_one_product() -> None:
     assert (plan.rows, plan.columns) == (usual.rows, usual.columns) == (48, 88)
     one = known(85, 85, 85, body="rounded", b=8191)
     assert (one.read, one.written) == (sizes.read, sizes.written) and in_bulk(one).rows == 32
+
+
+# tf32, with rows that all start in the same bank: how many times as fast slices are (slices-tf32-h200.md)
+SLICED = {
+    ((128, 128, 128), "AA"): 1.77, ((128, 128, 128), "AT"): 2.05, ((128, 128, 128), "TA"): 1.49,
+    ((128, 128, 128), "TT"): 1.82, ((128, 112, 128), "AA"): 1.55, ((112, 128, 128), "AT"): 2.0,
+    ((112, 128, 128), "TA"): 1.52, ((128, 128, 96), "AA"): 1.43, ((96, 96, 96), "AA"): 1.42,
+    ((128, 96, 128), "AA"): 1.32, ((128, 64, 128), "AA"): 1.44, ((128, 64, 128), "AT"): 1.81,
+    ((64, 64, 128), "AA"): 1.26, ((128, 128, 64), "AA"): 1.38,
+}  # fmt: skip
+WHOLE = (
+    ((124, 124, 124), "AA"),  # rows start in different banks: tiles of slices took 1.4 times as long
+    ((128, 120, 128), "AA"),  # tiles of four warps would be of three columns: as fast
+    ((64, 64, 64), "AA"), ((128, 32, 128), "AA"), ((128, 128, 72), "TA"),  # not measured
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("shape", "layouts"), SLICED)
+def test_slices_of_crowded_rows_are_taken_where_they_are_faster(
+    shape: tuple[int, int, int], layouts: str
+) -> None:
+    """Each was measured with both."""
+    assert SLICED[shape, layouts] > 1
+    found = chosen(products(1 << 12, *shape, "f32", layouts, "rounded to tf32"))
+    assert found.point.schedule.block == (*shape[:2], 32)
+    assert "same bank" in found.reason
+
+
+@pytest.mark.parametrize(("shape", "layouts"), WHOLE)
+def test_other_rows_come_as_a_whole(shape: tuple[int, int, int], layouts: str) -> None:
+    found = chosen(products(1 << 12, *shape, "f32", layouts, "rounded to tf32"))
+    assert found.point.strategy == "batch"
+
+
+def test_slices_are_for_tf32_where_there_is_a_copying_unit() -> None:
+    """Rows of 16 bits are swizzled, and elsewhere threads bring rows and pad them anyway."""
+    for type_, body, target in (("f16", "plain", "sm_90a"), ("f32", "rounded to tf32", "sm_80")):
+        found = chosen(products(1 << 12, 128, 128, 128, type_, "AA", body), target)
+        assert found.point.strategy == "batch"
+
+
+def test_slices_are_exact() -> None:
+    for layouts, (m, n, k) in (("AA", (64, 64, 96)), ("TA", (64, 96, 64)), ("AT", (80, 64, 64))):
+        term = products(3, m, n, k, "f32", layouts, "rounded to tf32")
+        sliced = slices(sizes_of(term))
+        assert sliced is not None
+        lowered = find("tensor_core").make(Point.by("tensor_core", sliced).settings)(term)
+        assert exact(term, succeeded(lowered).term), (layouts, m, n, k)

@@ -246,7 +246,8 @@ def test_of_tiles_in_an_order_of_data_those_measured_to_be_quickest_are_first(
 ) -> None:
     """Warpgroups share a tile where sums are long, and memory takes longest (groups-in-turn-h200.md).
 
-    Where it does, larger transfers into the cache pay (groups-ordered-h100.md).
+    Where it does, larger transfers into the cache pay (groups-ordered-h100.md), and for warpgroups in turn
+    short tiles that are loaded by half (groups-short-h200.md).
     """
     rows = 64 + groups // 2
     p = Problem(
@@ -256,7 +257,8 @@ def test_of_tiles_in_an_order_of_data_those_measured_to_be_quickest_are_first(
     s = next(iter(best_first("tensor_core", p, H200))).point.schedule
     shared = (groups, n) == (64, 4096)
     assert s.block == ((128, 256, 64) if shared else (128, 128, 64))
-    assert (s.cluster, s.ping_pong, s.promoted) == (1, 1 if shared else 2, 256 if groups == 64 else 128)
+    assert (s.cluster, s.ping_pong, s.promoted) == (1, 1 if shared else 2, 256 if shared else 128)
+    assert s.short_tiles == (groups == 64 and not shared)
     assert s.persistent_blocks == 132 and s.epilogue == "rows"
 
 
