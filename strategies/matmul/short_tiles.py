@@ -6,11 +6,14 @@ Here it comes to the rows that these are computed from, where `codegen.lower.box
 
 from __future__ import annotations
 
+from rewrites.algorithmic import MAP_FUSION
 from rewrites.padding import PREFIXES_FIRST, PREFIXES_INWARD, PREFIXES_SECOND
-from strategies.core import Strategy, applies, check, choice, contains, seq, sometd
+from strategies.core import Strategy, applies, check, choice, contains, normalize, seq, sometd
 
 NO_NUMBERS = "no `prefixes` says how many rows of a tile are needed"
+_inward = choice(PREFIXES_FIRST, PREFIXES_SECOND, PREFIXES_INWARD)
 needed_rows: Strategy = seq(
     contains(check(applies("prefixes"), "needed_rows", NO_NUMBERS)),
-    sometd(choice(PREFIXES_FIRST, PREFIXES_SECOND, PREFIXES_INWARD)),
+    # functions of the rows, before they are multiplied or after, are in one map over them
+    sometd(choice(_inward, seq(check(applies("prefixes"), "needed_rows"), normalize(MAP_FUSION), _inward))),
 )

@@ -220,6 +220,21 @@ def test_half_a_tile_is_loaded_where_no_more_rows_are_needed(settings: dict[str,
     np.testing.assert_array_equal(numbers(execute(kernels, inputs, "emulate")), expected)
 
 
+def test_short_tiles_are_found_behind_a_function_of_the_rows() -> None:
+    """relu(rows) is computed from the fragments that warpgroups read, of the half that is loaded."""
+    text = (EXAMPLES / "groups.rise").read_text(encoding="utf-8")
+    text = text.replace("linear(rows, weights)", "linear(rows |> map(map(x => max(x, 0))), weights)")
+    sizes = sizes_of(PARTS, 128)
+    tiles, count, owners = tables_of(sizes, PARTS)
+    x, w = whole(25, sizes["r"], 64), whole(26, sizes["g"], 64, 64)
+    term = data_flow(specialise(check_text(text)["groupedProducts"], {**sizes, "w": 64, "k": 64}))
+    made = find("tensor_core").make({**HALVES, "warp": "128,64", "ping_pong": "2", "short_tiles": "true"})
+    kernels = assemble(succeeded(made(term)).term, "groups")
+    assert "leave_undefined(" in kernels.kernels[0].source
+    found = execute(kernels, [x, w, tiles, count, owners], "emulate")
+    np.testing.assert_array_equal(numbers(found), of_groups(PARTS, np.maximum(x, 0), w))
+
+
 def of_parts(settings: dict[str, str], height: int) -> tuple[HostProgram, list[Any], NDArray[np.float64]]:
     """Groups whose last tile is any part of two halves: with short tiles."""
     sizes = sizes_of(PARTS, height, 2)
