@@ -6,6 +6,11 @@ in global memory, so the copy engine moves whole chunks of 16 bytes. A run is th
 reach beyond the end of the array: only its elements that exist are moved.
 
 The copy engine moves a box row by row. A box of short rows is therefore moved as a run where it is one.
+
+Where data say how many rows of a tile are defined (`prefixes`), and at most half are, half a box is moved:
+
+    expect b ; copy t   =   when (h < n) (expect b ; copy t) ; when (n ≤ h) (leave t[h …] undefined ;
+                                                                             expect b' ; copy t[… h])
 """
 
 from __future__ import annotations
@@ -62,9 +67,8 @@ def of_boxes(r: Resolver, expected: i.Expect, copies: Sequence[i.BulkCopy], fact
             if half is not None and isinstance(commands[number], i.BulkCopy):
                 commands[number] = moved = box.copied(r, copy, facts, half.rows)
                 less = bytes_of(copy.value.type) // 2
-                part = i.sequence(
-                    *_left_out(moved), i.Expect(barrier, expected.bytes - less), *commands
-                )  # fmt: skip
+                fewer = i.Expect(barrier, expected.bytes - less)
+                part = i.sequence(*_left_out(moved), fewer, *commands)
                 row, rows = half.next_row_is_defined
                 return i.sequence(i.When(row, rows, whole), i.When(rows, row + 1, part))
         return whole
