@@ -11,6 +11,7 @@ from rise.check.agreement import reference
 from rise.check.compare import Comparison, Tolerance, compare, tolerance
 from rise.check.draws import ASCENDING, BELOW, BEYOND, EQUAL, FRACTIONS, LITERALS, WHOLE, at
 from rise.check.polynomial import draws
+from rise.check.undefined import where_defined
 from rise.errors import EvaluationError
 from rise.expr import Expr
 from rise.interpret import call
@@ -103,7 +104,11 @@ def compared(
 
     def attempt(trial: Trial) -> tuple[Ran, Comparison]:
         outcome = run(trial.inputs)
-        return outcome, compare(outcome.result, trial.expected, allowed)
+        found = compare(outcome.result, trial.expected, allowed)
+        if not found.agrees:  # perhaps only where the program leaves its result undefined
+            defined = where_defined(program, trial.inputs, outcome.result, trial.expected)
+            found = compare(defined, trial.expected, allowed)
+        return outcome, found
 
     first, worst = attempt(next(trials))
     done = 1

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from rise.interpret.indexing import on_indices
@@ -121,11 +124,27 @@ def pad_empty(call: Call, values: Data) -> Tree:
     return each(on_leaf, values)
 
 
+_other: ContextVar[bool] = ContextVar("other undefined numbers", default=False)
+
+
+@contextmanager
+def other_undefined() -> Iterator[None]:
+    """Within this context other numbers are undefined ones: what is computed from none of them stays."""
+    token = _other.set(True)
+    try:
+        yield
+    finally:
+        _other.reset(token)
+
+
 def undefined(shape: tuple[int, ...], dtype: Any) -> Numbers:
     """What no program may depend on, and is noticed if one does: NaN, the smallest integer, true."""
     if dtype.kind in "iu":
-        return np.full(shape, np.iinfo(dtype).min, dtype)
-    return np.full(shape, True if dtype.kind == "b" else np.nan, dtype)
+        limits = np.iinfo(dtype)
+        return np.full(shape, limits.max if _other.get() else limits.min, dtype)
+    if dtype.kind == "b":
+        return np.full(shape, not _other.get(), dtype)
+    return np.full(shape, 0 if _other.get() else np.nan, dtype)
 
 
 def _cut(array: Numbers, axis: int, part: slice) -> Numbers:
