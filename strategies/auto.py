@@ -368,17 +368,19 @@ class _Kernels:
         if isinstance(summed, Success):
             return summed
         if separate_operands(self.search, closed):
+            alone = self._in_one_kernel(closed, bound)
+            if isinstance(alone, Success):
+                return alone
             separate = self._parts(operands_stored)(term)
             if isinstance(separate, Success):
                 return separate
         found = chosen(self.search, closed)
-        single = batched(self.search, closed, single=True) if isinstance(found, str) else None
-        if single is not None:
-            self.made.append(single[0])
-            return self._of_closed(single[1], bound)
-        if isinstance(found, str) and is_pair_of_kernels(term):
-            return self._members(term)
         if isinstance(found, str):
+            alone = self._in_one_kernel(closed, bound)
+            if isinstance(alone, Success):
+                return alone
+            if is_pair_of_kernels(term):
+                return self._members(term)
             ways = (
                 self._parts(terms_stored),
                 self._parts(product_stored),
@@ -387,6 +389,14 @@ class _Kernels:
             return choice(*ways, lambda part: self._default(part, found))(term)
         self.made.append(found[0])
         return self._of_closed(found[1], bound)
+
+    def _in_one_kernel(self, closed: Expr, bound: int) -> Result:
+        """A batch of few small matrices. Tiles of each are faster, but not behind other kernels."""
+        single = batched(self.search, closed, single=True)
+        if single is None:
+            return Failure("batched", closed, "it is not a batch of small matrices")
+        self.made.append(single[0])
+        return self._of_closed(single[1], bound)
 
     def _of_signed_bytes(self, term: Expr, closed: Expr) -> Result:
         """Products of bytes with offsets, or of unsigned bytes, as products of signed bytes."""

@@ -13,6 +13,7 @@ from random import Random
 
 import pytest
 
+from strategies.auto import auto
 from strategies.batches.batch import PLANS
 from strategies.batches.costs import (
     BYTES,
@@ -230,3 +231,18 @@ def test_slices_are_exact() -> None:
         assert sliced is not None
         lowered = find("tensor_core").make(Point.by("tensor_core", sliced).settings)(term)
         assert exact(term, succeeded(lowered).term), (layouts, m, n, k)
+
+
+def test_few_small_products_are_one_kernel() -> None:
+    """Tiles of each would be faster, but not behind kernels that round operands, or transpose them."""
+    draw = Random(16)
+    several = []
+    for _ in range(12):
+        m, n, k = (draw.choice([draw.randint(16, 128), 80, 96, 112, 124]) for _ in range(3))
+        layouts, b = draw.choice(["AA", "AT", "TA", "TT"]), draw.choice([2, 7, 50, 200, 520])
+        term = products(b, m, n, k, "f32", layouts, "rounded to tf32")
+        kernels = auto("sm_90a").choice(term).kernels
+        several += [(b, m, n, k, layouts)] if len(kernels) > 1 else []
+    assert not several
+    (kernel,) = auto("sm_90a").choice(products(7, 80, 80, 112, "f32", "TT", "rounded to tf32")).kernels
+    assert kernel.point.strategy == "batch"
