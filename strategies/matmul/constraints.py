@@ -202,6 +202,7 @@ def finer(s: Schedule, operand_bytes: int = 2, along_k: tuple[bool, bool] = (Tru
     made = replace(
         s, rest=WITHOUT_REST, block=block, warp=(64, n), fragment=fragment, ping_pong=1, raster_matrices=1
     )
+    made = made if made.has_halves else replace(made, short_tiles=False)
     fit = (
         stages
         for stages in range(DEEPEST, 2, -1)

@@ -158,7 +158,8 @@ class Schedule(Parameters):
     short_tiles: bool = parameter(
         False, "of tiles of the first operand of which data say how many rows are needed (`prefixes`), half"
         " is loaded where that is enough",
-        idle=[(lambda s: not s.uses_wgmma, "threads copy whole tiles")],
+        idle=[(lambda s: not s.uses_wgmma, "threads copy whole tiles"),
+              (lambda s: not s.has_halves, "half a tile is fewer rows than a warpgroup multiplies at once")],
     )  # fmt: skip
     rest: tuple[int, int, int] = parameter(
         WITHOUT_REST, "of an array of matrices all but the first so many have tiles of m × n, in a kernel of"
@@ -240,6 +241,12 @@ class Schedule(Parameters):
     def uses_wgmma(self) -> bool:
         """Whether warpgroups execute the instructions: then `warp` is a warpgroup's part."""
         return family(self.fragment) is Family.WGMMA
+
+    @cached_property
+    def has_halves(self) -> bool:
+        """Whether half of a tile of the first operand has as many rows as an instruction, or a multiple."""
+        rows = self.block[1] if self.swap_operands else self.block[0]
+        return rows % (2 * self.fragment[0]) == 0
 
     @cached_property
     def workers(self) -> int:

@@ -119,7 +119,7 @@ def less_loaded(p: Problem, s: Schedule, gpu: Gpu) -> dict[str, Any]:
     """
     if memory_cycles(p, s, gpu) <= rounds(p, s, gpu) * tensor_cycles(p, s, gpu) or s.cluster > 1:
         return {}
-    return {"short_tiles": p.missing > 0} if s.ping_pong > 1 else {"promoted": MORE}
+    return {"short_tiles": p.missing > 0 and s.has_halves} if s.ping_pong > 1 else {"promoted": MORE}
 
 
 def whole_waves(p: Problem, s: Schedule) -> Iterator[Schedule]:

@@ -85,7 +85,7 @@ class Groups:
             "epilogue": random.choice(("rows", "rows", "direct")), "ping_pong": str(turns),
             "cluster": str(cluster), "persistent_blocks": str(cluster * random.choice((1, 2, 3))),
         }  # fmt: skip
-        if random.random() < 0.5:
+        if h % 128 == 0 and random.random() < 0.7:
             made["short_tiles"] = "true"
         tiles = sizes["t"] * sizes["c"]
         if random.random() < 0.3 and tiles > 1:

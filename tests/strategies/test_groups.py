@@ -259,16 +259,19 @@ def test_a_needed_row_that_is_left_out_is_noticed() -> None:
     assert np.isnan(found[different]).all()
 
 
-@pytest.mark.parametrize(
-    ("block", "warp", "why"),
-    [("64,64,64", "64,64", "a warpgroup multiplies more than 32"), ("128,64,128", "64,64", "in panels")],
-)
-def test_tiles_that_cannot_be_halved_are_loaded_whole(block: str, warp: str, why: str) -> None:
+def test_tiles_in_panels_are_loaded_whole() -> None:
+    """Each panel is a box of its own."""
     sizes = sizes_of(PARTS, 128, 2)
-    settings = {**HALVES, "block": block, "warp": warp, "short_tiles": "true"}
+    settings = {**HALVES, "block": "128,64,128", "short_tiles": "true"}
     term = program("groupedProducts", **sizes, w=128, k=256)
     (kernel,) = assemble(succeeded(find("tensor_core").make(settings)(term)).term, "groups").kernels
-    assert "leave_undefined" not in kernel.source, why
+    assert "leave_undefined" not in kernel.source
+
+
+def test_tiles_without_halves_are_refused() -> None:
+    with pytest.raises(StrategyError, match="fewer rows than a warpgroup multiplies") as refused:
+        find("tensor_core").make({**HALVES, "block": "64,64,64", "short_tiles": "true"})
+    assert refused.value.code == "R0609"
 
 
 def test_short_tiles_need_numbers_of_rows() -> None:
