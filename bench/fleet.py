@@ -119,10 +119,14 @@ class Gpus:
 
 
 def _run(one: Session, deadline: float, stop: Event) -> int:
-    status = one.run(deadline - monotonic(), stop)
-    if status and one.board is not None:
-        said(f"GPU {one.gpu}: its process failed; others take its cases", sys.stderr)
-        one.board.release()
+    """Whatever ends it, others can take what it has begun: else they would wait for it."""
+    status = 1
+    try:
+        status = one.run(deadline - monotonic(), stop)
+    finally:
+        if status and one.board is not None:
+            said(f"GPU {one.gpu}: its process failed; others take its cases", sys.stderr)
+            one.board.release()
     return status
 
 

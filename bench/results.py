@@ -96,11 +96,13 @@ def read_attempts(path: Path) -> list[Attempt]:
 
 
 def _read(path: Path, record: type) -> list[dict[str, Any]]:
-    """The lines of a file, none if the file does not exist. UsageError R0864 where it has another format."""
-    if not path.exists():
+    """The lines of a file. UsageError R0864 where it has another format.
+
+    None if the file does not exist, or is empty: another process has made it, and is about to write.
+    """
+    if not path.exists() or not (text := files.read_text(path, LARGEST)):
         return []
     hints = get_type_hints(record)
-    text = files.read_text(path, LARGEST)
     try:
         reader = csv.DictReader(io.StringIO(text, newline=""))
         if list(reader.fieldnames or ()) != list(hints):

@@ -180,6 +180,15 @@ def test_results_of_another_form_are_refused(tmp_path: Path) -> None:
         campaign(tmp_path, table(tmp_path, "good"), ALL).run()
 
 
+def test_a_file_that_another_process_has_just_made_has_no_lines(tmp_path: Path) -> None:
+    """It is there before its header is: whoever looks then is not told that it has another format."""
+    path = tmp_path / "some.attempts.csv"
+    path.touch()
+    assert read_attempts(path) == []
+    append(path, [Attempt("c", "d", "f n=1", "rise", "good", "timed", 1.0, 0.1, "", "")])
+    assert len(read_attempts(path)) == 1
+
+
 def test_with_no_time_left_cases_are_left_and_named(tmp_path: Path) -> None:
     of = table(tmp_path, "good", sizes=range(1, 100))
     made = campaign(tmp_path, of, ALL, deadline=0.4)

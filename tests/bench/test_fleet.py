@@ -7,10 +7,10 @@ import os
 import time
 from collections import Counter
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -25,6 +25,7 @@ from bench.journal import Journal
 from bench.results import read_attempts, read_rows
 from bench.session import Session
 from rise.cli.main import main
+from rise.errors import UsageError
 from tests.bench.fakes import (
     MACHINE,
     FakeClock,
@@ -142,6 +143,26 @@ def test_others_take_the_cases_of_a_gpu_that_is_lost(
     (made.folder / "broken").write_text("0 1")
     again = replace(made, table=table(tmp_path, "good", sizes=(96, 112)))
     assert again.run(60) == 9
+
+
+def test_others_take_what_a_gpu_has_begun_whatever_ends_it(tmp_path: Path) -> None:
+    """An error in what watches over its process ends the measurement, and keeps nobody waiting."""
+
+    @dataclass
+    class Failing:
+        board: Board
+        gpu: str = "1"
+
+        def run(self, seconds: float, stop: Event) -> int:
+            assert self.board.take() is not None
+            raise UsageError("R0864", "a file has another format")
+
+    case = table(tmp_path, "good", sizes=(16,)).cases[0]
+    mine, others = Board(tmp_path, "1", 2), Board(tmp_path, "0", 2)
+    mine.last(0, case, [])
+    with pytest.raises(UsageError, match="R0864"):
+        bench.fleet._run(cast(Session, Failing(mine)), 60.0, Event())
+    assert others.take() is not None
 
 
 @pytest.mark.usefixtures("here")
