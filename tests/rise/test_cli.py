@@ -457,6 +457,17 @@ def test_the_default_strategy_runs_any_program(rise: Any, programs: str) -> None
         assert "agrees" in called.out
 
 
+def test_a_kernel_may_have_anything_where_the_program_says_nothing(rise: Any, tmp_path: Path) -> None:
+    path = tmp_path / "parts.rise"
+    path.write_text("""
+def parts(u: Nat, h: Nat)(xss: u.h.f32, counts: u.Idx[h + 1]): u.h.f32 =
+  xss |> map(map(x => x + x)) |> prefixes(counts)
+""")
+    called = rise("run", str(path), "parts", "--size", "u=7", "h=13", "--backend", "emulate", "--check")
+    assert called.status == 0, called.out
+    assert "agrees" in called.out
+
+
 # --- compile and derive -----------------------------------------------------------------------------
 
 
