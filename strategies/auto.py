@@ -259,11 +259,16 @@ class _Kernels:
         return self._of_closed(found[1], bound)
 
     def _batched(self, term: Expr) -> Result:
-        """A batch of small matrices, of which a block takes several."""
-        closed, bound = closed_over(term, self.inputs)
-        found = batched(self.search, closed)
+        return self._batch(*closed_over(term, self.inputs))
+
+    def _batch(self, closed: Expr, bound: int, single: bool = False) -> Result:
+        """A batch of small matrices, of which a block takes several.
+
+        single: also of few matrices. Tiles of each are faster, but not behind other kernels
+        """
+        found = batched(self.search, closed, single)
         if found is None:
-            return Failure("batched", term, "it is not a batch of small matrices")
+            return Failure("batched", closed, "it is not a batch of small matrices")
         self.made.append(found[0])
         return self._of_closed(found[1], bound)
 
@@ -351,7 +356,7 @@ class _Kernels:
         closed, bound = closed_over(term, self.inputs)
         if not has_product(term):
             return self._memory_bound(term, closed, bound)
-        small = self._batched(term)
+        small = self._batch(closed, bound)
         if isinstance(small, Success):
             return small
         signed = self._of_signed_bytes(term, closed)
@@ -368,7 +373,7 @@ class _Kernels:
         if isinstance(summed, Success):
             return summed
         if separate_operands(self.search, closed):
-            alone = self._in_one_kernel(closed, bound)
+            alone = self._batch(closed, bound, single=True)
             if isinstance(alone, Success):
                 return alone
             separate = self._parts(operands_stored)(term)
@@ -376,7 +381,7 @@ class _Kernels:
                 return separate
         found = chosen(self.search, closed)
         if isinstance(found, str):
-            alone = self._in_one_kernel(closed, bound)
+            alone = self._batch(closed, bound, single=True)
             if isinstance(alone, Success):
                 return alone
             if is_pair_of_kernels(term):
@@ -389,14 +394,6 @@ class _Kernels:
             return choice(*ways, lambda part: self._default(part, found))(term)
         self.made.append(found[0])
         return self._of_closed(found[1], bound)
-
-    def _in_one_kernel(self, closed: Expr, bound: int) -> Result:
-        """A batch of few small matrices. Tiles of each are faster, but not behind other kernels."""
-        single = batched(self.search, closed, single=True)
-        if single is None:
-            return Failure("batched", closed, "it is not a batch of small matrices")
-        self.made.append(single[0])
-        return self._of_closed(single[1], bound)
 
     def _of_signed_bytes(self, term: Expr, closed: Expr) -> Result:
         """Products of bytes with offsets, or of unsigned bytes, as products of signed bytes."""

@@ -23,19 +23,7 @@ from rise.errors import TranslationError
 from rise.instructions import Family
 from rise.nat import Nat, NatVariable, constant, nat, quotient, simplify, variable
 from rise.source import Origin
-from rise.types import (
-    I32,
-    Array,
-    Data,
-    Fragment,
-    FragmentKind,
-    Index,
-    Layout,
-    Scalar,
-    Space,
-    Vector,
-    shape,
-)
+from rise.types import I32, Array, Data, Fragment, FragmentKind, Index, Layout, Scalar, Space, Vector
 
 KINDS = {
     FragmentKind.A: "matrix_a",
@@ -299,7 +287,7 @@ class Printer:
                 self.line(f"{how}({self._pointer(target)}, {places});")
             case i.LeaveUndefined(i.Tile() as tile, barrier):
                 places = f"{self._pointer(tile)}, {self._pointer_to(barrier)}"
-                elements = prod(shape(tile.type)[0], start=constant(1))
+                elements = prod((extent for _, extent in tile.extents), start=constant(1))
                 self.line(f"leave_undefined({places}, {self.nat(elements)});")
             case i.WaitBarrier(barrier, parity):
                 self.line(f"barrier_wait({self._pointer_to(barrier)}, {self.nat(parity)});")

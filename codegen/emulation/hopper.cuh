@@ -99,7 +99,7 @@ RISE_BULK(5, RISE_PARAMETERS(int x, int y, int z, int u, int v), x, y, z, u, v)
 #undef RISE_CALL
 #undef RISE_PARAMETERS
 
-// Nothing is brought to so many elements in this phase of `bar`: NaN, so that nobody can use them.
+// In this phase of `bar`, so many elements get no data: they become NaN, so that a use of them is noticed.
 template <class T>
 static inline void leave_undefined(Shared<T> target, Shared<Barrier> bar, int count, RISE_LINE) {
   rise_emulation::leave_undefined(target, bar, count, line);

@@ -110,8 +110,8 @@ def half_that_may_be_enough(r: Resolver, command: i.BulkCopy, facts: Facts) -> H
     names = [f"box_{d}" for d in range(len(sizes))]
     for name, size in zip(names, sizes, strict=True):
         facts = facts.with_range(name, 0, size)
-    with r.asking_what_is_defined() as defined:
-        r.read(command.value, tuple(variable(name) for name in names), facts)
+    defined = Limits()
+    replace(r, defined=defined).read(command.value, tuple(variable(name) for name in names), facts)
     for index, number_ in defined:
         first = simplify(index - variable(names[-2]), facts)
         if first.variables.isdisjoint(names) and not r.scalars.depends_on(set(names)):

@@ -79,7 +79,8 @@ def of_boxes(r: Resolver, expected: i.Expect, copies: Sequence[i.BulkCopy], fact
 def _left_out(half: i.Command) -> Iterator[i.Command]:
     """What says that the other half of a tile is undefined, behind the one that is copied."""
     if isinstance(half, i.BulkCopy) and isinstance(tile := half.target, i.Tile):
-        behind = replace(tile, offset=tile.offset + prod(shape(tile.type)[0], start=constant(1)))
+        elements = prod((extent for _, extent in tile.extents), start=constant(1))
+        behind = replace(tile, offset=tile.offset + elements)
         yield i.LeaveUndefined(behind, half.barrier)
 
 

@@ -96,15 +96,6 @@ class Resolver:
         finally:
             self.ends = None
 
-    @contextmanager
-    def asking_what_is_defined(self) -> Iterator[Limits]:
-        """Yields the pairs of `defined`."""
-        self.defined = defined = Limits()
-        try:
-            yield defined
-        finally:
-            self.defined = None
-
     def read(
         self, expr: i.Expression, path: Path, facts: Facts, bound: Bindings = Bindings()
     ) -> i.Expression:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rise.check.compare import Comparison, Tolerance, compare, tolerance
+from rise.check.compare import Comparison, Tolerance, alike, compare, tolerance
 from rise.check.draws import DIGITS, Draws, at, draws, literals, scale, work
 from rise.check.specialise import inputs_of
 from rise.errors import EvaluationError, RiseError
@@ -123,5 +123,4 @@ def same(left: Any, right: Any) -> bool:
         return both and all(same(a, b) for a, b in zip(left, right, strict=True))
     if left.shape != right.shape or left.dtype != right.dtype:
         return False
-    equal = left == right
-    return bool(equal.all() or (equal | ((left != left) & (right != right))).all())
+    return bool((left == right).all() or alike(left, right).all())

@@ -145,6 +145,11 @@ def compare(result: Any, reference: Any, allowed: Tolerance = Tolerance()) -> Co
     return _compare_arrays(np.asarray(result), np.asarray(reference), allowed)
 
 
+def alike(left: Any, right: Any) -> Any:
+    """Where two arrays have the same number, or both have none."""
+    return (left == right) | ((left != left) & (right != right))
+
+
 def _compare_arrays(result: Any, reference: Any, allowed: Tolerance) -> Comparison:
     if result.shape != reference.shape or result.dtype != reference.dtype:
         found, expected = (f"{a.dtype}{list(a.shape)}" for a in (result, reference))
@@ -154,8 +159,7 @@ def _compare_arrays(result: Any, reference: Any, allowed: Tolerance) -> Comparis
         return _verdict(difference, np.zeros(result.shape), result, reference)
     with np.errstate(all="ignore"):
         a, b = result.astype(np.float64), reference.astype(np.float64)
-        same = (a == b) | (np.isnan(a) & np.isnan(b))
-        difference = np.where(same, 0.0, np.abs(a - b))
+        difference = np.where(alike(a, b), 0.0, np.abs(a - b))
         difference = np.where(np.isnan(difference), np.inf, difference)
         finite = np.abs(np.where(np.isfinite(b), b, 0.0))
         bound = allowed.relative * finite + allowed.sums * finite.max(initial=0.0)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rise.check.compare import alike
 from rise.errors import EvaluationError
 from rise.expr import Expr
 from rise.interpret import call, other_undefined
@@ -30,10 +31,10 @@ def where_defined(program: Expr, inputs: list[Any], result: Any, expected: Any) 
 
 def _merged(result: Any, expected: Any, other: Any) -> Any:
     if isinstance(expected, tuple):
-        parts = zip(result, expected, other, strict=True) if isinstance(result, tuple) else ()
-        return tuple(_merged(*each) for each in parts) or result
+        if not isinstance(result, tuple) or len(result) != len(expected):
+            return result
+        return tuple(_merged(*each) for each in zip(result, expected, other, strict=True))
     found, wanted, another = (np.asarray(value) for value in (result, expected, other))
     if found.shape != wanted.shape or found.dtype != wanted.dtype:
         return result
-    defined = (wanted == another) | ((wanted != wanted) & (another != another))
-    return np.where(defined, found, wanted)
+    return np.where(alike(wanted, another), found, wanted)

@@ -14,6 +14,6 @@ NO_NUMBERS = "no `prefixes` says how many rows of a tile are needed"
 _inward = choice(PREFIXES_FIRST, PREFIXES_SECOND, PREFIXES_INWARD)
 needed_rows: Strategy = seq(
     contains(check(applies("prefixes"), "needed_rows", NO_NUMBERS)),
-    # functions of the rows, before they are multiplied or after, are in one map over them
+    # a function of the rows may be a map of its own, which is fused with the products' first
     sometd(choice(_inward, seq(check(applies("prefixes"), "needed_rows"), normalize(MAP_FUSION), _inward))),
 )

@@ -64,6 +64,8 @@ def test_what_a_program_leaves_undefined_may_be_anything() -> None:
         assert right != wrong[0, 1]
         assert not compare(where_defined(program, inputs, result, expected), expected).agrees
         wrong[0, 1] = right
+    for other in ((floats,), floats):  # of another form
+        assert not compare(where_defined(program, inputs, other, expected), expected).agrees
     floats[1, 0] = 0  # where it should be NaN
     assert not compare(where_defined(program, inputs, result, expected), expected).agrees
 

@@ -87,8 +87,8 @@ __device__ __forceinline__ void prefetch_line(const T* element) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(element)));
 }
 
-// Nothing is brought to so many elements in this phase of `bar`. They may be read, but whatever is computed from
-// them is not used: the emulator fills them with NaN.
+// In this phase of `bar`, so many elements get no data. They may be read, but nobody uses what is computed from
+// them: the emulator fills them with NaN.
 template <class T>
 __device__ __forceinline__ void leave_undefined(T*, Shared<Barrier>, int) {}
 
