@@ -18,6 +18,8 @@ from rise.pretty import show
 from rise.types import I32, Array
 from strategies import core, normal_forms, operands, places, registry, rounded
 from strategies.batches import fragments, runs, threads
+from strategies.batches import parts as parts_of_batches
+from strategies.batches.parts import Parts
 from strategies.guided import moves, search
 from strategies.loops import nests, tiling, vectorise
 from strategies.matmul import (
@@ -44,7 +46,7 @@ MATMUL = (
     rest, schedules, sums, tiles, grid, instructions, epilogue, split_k, parts, beside, columns, offsets, staging,
     thread_tiles,
 )  # fmt: skip
-BATCHES = (runs, threads, fragments)
+BATCHES = (runs, threads, parts_of_batches, fragments)
 MODULES = (*LOOPS, *MATMUL, *BATCHES)
 
 HEADER = """\
@@ -146,6 +148,8 @@ ROW = (
     "fun((row: 6.f16, B: 6.2.f16) => transpose(B) |> map(fun(col =>"
     " zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0))))"
 )
+TWO_BY_ONE = "mapped(matrix_in_parts((4, 2, 6), Parts(2, 1)))"
+FOLD = "reduceSeq(Local)(fun(a, x => a + x), 0)"
 TILES = "products >> tile_output(32, 32, in_list=True)"
 WARPS = "tile_reduction(32) >> warp_tiles(16, 16) >> tensorise((16, 8, 16)) >> accumulate_fragments"
 GROUPS = "tile_reduction(64) >> warp_tiles(64, 64) >> tensorise((64, 64, 16)) >> accumulate_fragments"
@@ -406,8 +410,14 @@ EXAMPLES = {
     "rows_of_matrices": ("in_inputs(rows_of_matrices(id_))", SMALL),
     "by_threads": ("in_inputs(by_threads(32, id_))", VECTOR),
     "one_row": ("in_inputs(one_row())", ROW),
+    "as_parts": ("in_inputs(products >> as_parts((8, 16)))", PRODUCT_OF_FLOATS),
+    "matrix_in_parts": ("in_inputs(matrix_in_parts((64, 64, 64), Parts(12, 4)))", PRODUCT_OF_FLOATS),
+    "parts_of_matrices": (f"in_inputs({TWO_BY_ONE} >> parts_of_matrices(id_))", SMALL),
+    "in_steps_and_rest": ("in_inputs(in_steps_and_rest(4))", f"fun(xs: 10.i32 => xs |> {FOLD})"),
+    "one_part": (f"in_inputs({TWO_BY_ONE} >> parts_of_matrices(mapped(one_part(6))))", SMALL),
+    "matrices_by_threads": ("in_inputs(matrices_by_threads(32, (4, 2, 6), Parts(2, 1, step=6)))", SMALL),
     "in_steps": ("in_inputs(in_steps(16))", PRODUCT_OF_FLOATS),
-    "lifted": ("in_inputs(lifted(1))", SUMS.replace("reduce(+, 0)", "reduceSeq(Local)(fun(a, x => a + x), 0)")),
+    "lifted": ("in_inputs(lifted(1))", SUMS.replace("reduce(+, 0)", FOLD)),
     "each_by_a_warp": ("in_inputs(each_by_a_warp(2, id_))", SMALL),
     "each_by_all": ("in_inputs(each_by_all(id_))", SMALL),
     "on_fragments_of": ("in_inputs(on_fragments_of((4, 2, 6), (16, 8), by_itself))", SCALED),
@@ -483,14 +493,15 @@ SECTIONS |= {
     "Schedules of products": "by_warps hopper",
     "Phases of batches": (
         "several longer staged staged_in_bulk each_part as_run moved each_moved through_shared stored_in_bulk rows_of_matrices"
-        " one_map by_threads one_row"
+        " one_map by_threads one_row as_parts matrix_in_parts parts_of_matrices in_steps_and_rest one_part matrices_by_threads"
         " each_by_a_warp each_by_all matrix_by_a_warp matrix_by_warps on_fragments_of"
     ),
 }
 # what phases are made of
 HELPERS = frozenset(
     "flatten in_zips in_components fuse_tiles in_tiles in_blocks if_in_list outermost_map computing in_warp"
-    " by_instructions on_fragments finish_epilogue in_slices in_place forms_in_place beside_products at_parts_of_list".split()
+    " by_instructions on_fragments finish_epilogue in_slices in_place forms_in_place beside_products at_parts_of_list"
+    " as_folds one_map_over_parts fused_over_parts maps_in_warp".split()
 )
 
 

@@ -120,6 +120,13 @@ FOLD_IN_BLOCKS = rule(
     sizes=("n",),
     meaning="A loop as two nested ones.",
 )
+FOLD_AND_REST = rule(
+    "reduceSeq, of the first and the rest",
+    f"xs |> {FOLD}",
+    "xs |> drop(n) |> reduceSeq(Local)(fun(acc, x => f(acc, x)), xs |> take(n) |> " + FOLD + ")",
+    sizes=("n",),
+    meaning="A loop as two after each other.",
+)
 FOLD_JOIN = rule(
     "J >> reduceSeq",
     f"xs |> join |> {FOLD}",

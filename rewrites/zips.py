@@ -285,6 +285,12 @@ JOIN_INSIDE_ZIP = rule(
     "zip(xs |> join)(ys |> join)",
     meaning="Matrices zipped row by row, then joined, are zipped after joining.",
 )
+JOIN_OF_ZIPS = rule(
+    "*zip >> J",
+    "xs |> map(fun(x => zip(f(x))(g(x)))) |> join",
+    "zip(xs |> map(f) |> join)(xs |> map(g) |> join)",
+    meaning="Zips of parts of each element, joined, are the zip of the joined parts.",
+)
 TRANSPOSE_OUTSIDE_ZIP = rule(
     "zip2D of T",
     "zip(xs |> transpose)(ys |> transpose) |> map(fun((a, b) => zip(a)(b)))",

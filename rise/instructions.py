@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
+from math import isqrt
 
 Shape = tuple[int, int, int]
 
@@ -120,6 +121,11 @@ def thread_registers(sums: int, fragments: int) -> int:
     """
     used = sums + fragments // 2 + (BESIDE_FEW if fragments <= FEW_FRAGMENTS else OTHERS)
     return -(-used // GRANULE) * GRANULE
+
+
+def number_registers(sums: int) -> int:
+    """The same for products of numbers: a thread has so many sums, of some rows and some columns."""
+    return -(-(sums + 2 * isqrt(sums) + BESIDE_FEW) // GRANULE) * GRANULE
 
 
 def instruction(shape: Shape, operand: str, accumulator: str) -> Instruction | None:

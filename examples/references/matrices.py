@@ -145,6 +145,7 @@ BATCHES: References = {
         lambda As, xs: (As @ xs[..., None])[..., 0], sizes(b=(1, 3), m=(1, 5), n=(1, 7))
     ),
     "gramMatrices": Reference(lambda As: As @ As.swapaxes(1, 2), sizes(b=(1, 3), m=(1, 5), n=(1, 7))),
+    "floatProducts": Reference(lambda As, Bs: As @ Bs, sizes(b=(1, 3), m=(1, 20), n=(1, 20), k=(1, 9))),
     "outerProducts": Reference(
         lambda xs, ys: xs[..., None] * ys[:, None], sizes(b=(1, 3), m=(1, 5), n=(1, 7))
     ),

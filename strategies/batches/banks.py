@@ -70,6 +70,12 @@ class Run:
     def at(self, row: int, column: int) -> int:
         return row * self.row + column * self.column
 
+    def longer(self, elements: int) -> Run:
+        """The same with lines that are padded by so many elements."""
+        more = elements * self.width
+        in_rows = self.column == self.width
+        return Run(self.width, self.row + in_rows * more, self.column + (not in_rows) * more)
+
     @property
     def line(self) -> int:
         """From the first of adjacent elements to the first of the next ones: a row, or a column."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Success
 from rise.errors import StrategyError
@@ -16,6 +18,7 @@ from strategies.batches.fragments import (
     matrix_by_a_warp,
     matrix_by_warps,
 )
+from strategies.batches.parts import matrices_by_threads
 from strategies.batches.plans import (
     BLOCKS,
     BULK,
@@ -30,20 +33,24 @@ from strategies.batches.plans import (
     UNROLLED,
     WARPS,
     Plan,
+    by_threads,
     in_bulk,
     in_bulk_padded,
     in_bulk_second,
+    in_rows,
     plan_of,
 )
 from strategies.batches.runs import several, staged, staged_in_bulk, stored_in_bulk, through_shared
 from strategies.batches.sizes import Sizes
-from strategies.batches.threads import by_threads, one_row, rows_of_matrices
+from strategies.batches.threads import by_threads as in_turns
+from strategies.batches.threads import one_row, rows_of_matrices
 from strategies.complete import complete
 from strategies.core import (
     FunctionStrategy,
     Rewrite,
     Strategy,
     argument,
+    choice,
     depending,
     id_,
     prints_as_call,
@@ -57,6 +64,7 @@ from strategies.settings import searched
 
 # where the copying unit brings operands
 PLANS = {BULK: in_bulk, BULK_PADDED: in_bulk_padded, BULK_SECOND: in_bulk_second}
+OF_PARTS = ("", RUNS, BULK)  # where operands are of which threads compute parts
 NO_BATCH = "expected a map over a batch of arrays of known sizes"
 
 
@@ -86,19 +94,19 @@ def batch(
     count:   matrices of a block; 0: as many as are about 16 KiB, with their results
     threads: of a block; 0: as many as the rows of these matrices occupy
     by:      who multiplies a matrix: `threads`, a row each; `warps`, one; `blocks`, all warps; else chosen
-    rows:    of a matrix, for each of all warps, a multiple of 16; 0: chosen
+    rows:    of a matrix, for each of all warps, a multiple of 16; or for each thread; 0: chosen
     epilogue: where results go: `shared`, from where they leave as one run; `direct`, to memory; else chosen
     operands: fragments are read from `runs` as they came, by threads or by the copying unit (`bulk`), or
               from `padded` rows that these runs are laid out in again (`bulk_padded`; `bulk_second`: those of
               the second operand), or that threads bring `elements` to, as many at once as divide rows; else
               chosen
     vector:   elements that a thread brings at once, at most 16 bytes; 0: chosen
-    columns:  of a matrix, for each of all warps, a multiple of 8; 0: chosen
+    columns:  of a matrix, for each of all warps, a multiple of 8; or for each thread; 0: chosen
     """
     chosen_or("batch", count=count, threads=threads, rows=rows, vector=vector, columns=columns)
-    if rows % ROWS:
+    if rows % ROWS and by != THREADS:
         raise StrategyError("R0604", f"batch: rows: {rows} is not a multiple of the {ROWS} of a fragment")
-    if columns % COLUMNS:
+    if columns % COLUMNS and by != THREADS:
         wanted = f"a multiple of the {COLUMNS} of a fragment"
         raise StrategyError("R0604", f"batch: columns: {columns} is not {wanted}")
     chosen_from("by", by, (THREADS, WARPS, BLOCKS))
@@ -107,49 +115,69 @@ def batch(
 
     of_blocks = {"rows": rows, "operands": operands, "columns": columns}
 
+    def planned(sizes: Sizes) -> Plan:
+        if by == THREADS or (not by and sizes.operand not in FRAGMENTS):
+            return by_threads(sizes, (rows, columns), count, operands == BULK)
+        if operands in PLANS and sizes.operand in FRAGMENTS:
+            return PLANS[operands](sizes, rows, columns)
+        return plan_of(sizes, rows, columns)
+
+    def refused(sizes: Sizes, plan: Plan, in_run: bool) -> str | None:
+        unused = [name for name, given in of_blocks.items() if given]
+        if plan.by != THREADS and sizes.operand not in FRAGMENTS:
+            return f"there are no fragments of `{sizes.operand}`: use `by=threads`"
+        if plan.stored and not in_run:
+            return "results that are no run of matrices are stored by `epilogue=direct`"
+        if unused and plan.by != BLOCKS and not (plan.parts and operands in OF_PARTS):
+            return f"`{unused[0]}` changes nothing: matrices are multiplied by {plan.by}"
+        if vector and operands in PLANS:
+            return "`vector` changes nothing: the copying unit brings operands"
+        if threads and operands in PLANS:
+            return "`threads` changes nothing: there is a warp for each part of a matrix"
+        return None
+
+    def with_plan(plan: Plan, sizes: Sizes, in_run: bool) -> Strategy:
+        plan = replace(
+            plan,
+            by=by or plan.by,
+            count=count or plan.count,
+            threads=threads or plan.threads,
+            stored=epilogue == SHARED if epilogue else plan.stored and in_run,
+            operands=operands or plan.operands,
+            vector=vector or plan.vector,
+        )
+        reason = refused(sizes, plan, in_run)
+        return refuse("batch", reason) if reason is not None else _by_blocks(plan, sizes)
+
     def chosen(term: Expr, in_run: bool = True) -> Rewrite:
         sizes = Sizes.of(term)
         if sizes is None:
             return refuse("batch", NO_BATCH)
-        by_copies = operands in PLANS and sizes.operand in FRAGMENTS
-        plan = PLANS[operands](sizes, rows, columns) if by_copies else plan_of(sizes, rows, columns)
-        plan = Plan(
-            by or plan.by,
-            count or plan.count,
-            threads or plan.threads,
-            epilogue == SHARED if epilogue else plan.stored and in_run,
-            plan.rows,
-            operands or plan.operands,
-            vector or plan.vector,
-            plan.columns,
-        )
-        if plan.by != THREADS and sizes.operand not in FRAGMENTS:
-            return refuse("batch", f"there are no fragments of `{sizes.operand}`: use `by=threads`")
-        if plan.stored and not in_run:
-            return refuse("batch", "results that are no run of matrices are stored by `epilogue=direct`")
-        unused = [name for name, given in of_blocks.items() if given]
-        if unused and plan.by != BLOCKS:
-            return refuse("batch", f"`{unused[0]}` changes nothing: matrices are multiplied by {plan.by}")
-        if vector and by_copies:
-            return refuse("batch", "`vector` changes nothing: the copying unit brings operands")
-        if threads and by_copies:
-            return refuse("batch", "`threads` changes nothing: there is a warp for each part of a matrix")
-        pattern = sizes.pattern if operands == BULK else 0
-        by_warps = sizes.are_apart and plan.count % (plan.threads // WARP) == 0
-        vectors = (plan.vector,) * len(sizes.read) if plan.vector else sizes.vectors
-        by_all = staged(plan.threads, vectors, by_warps)
-        copied = staged_in_bulk(pattern) if by_copies else by_all
-        runs = id_ if plan.operands == ELEMENTS else argument(copied)
-        compute = seq(runs, multiplied(plan, sizes))
-        unpadded = by_copies and not pattern
-        if plan.stored:
-            compute = stored_in_bulk(compute) if unpadded else through_shared(plan.threads, compute)
-        return several(plan.count, compute, zeros=not unpadded)
+        plan = planned(sizes)
+        made = with_plan(plan, sizes, in_run)
+        if plan.parts is None or rows or columns:
+            return made
+        return choice(made, with_plan(in_rows(sizes), sizes, in_run))
 
     adjacent = seq(one_batch, below_shape(depending(chosen)))
     elsewhere = seq(one_batch, below_shape(depending(lambda term: chosen(term, False))))
     placed = depending(lambda term: adjacent if are_adjacent(term) else under_views(elsewhere))
     return FunctionStrategy("batch", complete(in_inputs(placed)))
+
+
+def _by_blocks(plan: Plan, sizes: Sizes) -> Strategy:
+    """A map over matrices, several for each block, which copies them, and their results."""
+    by_copies = plan.operands in PLANS
+    pattern = sizes.pattern if plan.operands == BULK and plan.parts is None else 0
+    by_warps = sizes.are_apart and plan.count % (plan.threads // WARP) == 0
+    vectors = (plan.vector,) * len(sizes.read) if plan.vector else sizes.vectors
+    copied = staged_in_bulk(pattern) if by_copies else staged(plan.threads, vectors, by_warps)
+    runs = id_ if plan.operands == ELEMENTS else argument(copied)
+    compute = seq(runs, multiplied(plan, sizes))
+    unpadded = by_copies and not pattern
+    if plan.stored:
+        compute = stored_in_bulk(compute) if unpadded else through_shared(plan.threads, compute)
+    return several(plan.count, compute, zeros=not unpadded)
 
 
 # an array of matrices, where they are in arrays in an array, too
@@ -178,10 +206,12 @@ def chosen_from(name: str, value: str, known: tuple[str, ...]) -> None:
 def multiplied(plan: Plan, sizes: Sizes) -> Strategy:
     """A map over matrices in shared memory, by threads, a warp for each, or all warps for each in turn."""
     match plan.by:
-        case by if by == THREADS:
-            return rows_of_matrices(
-                by_threads(plan.threads, one_row(sizes.columns * sizes.depth <= UNROLLED))
+        case by if by == THREADS and plan.parts:
+            return matrices_by_threads(
+                plan.threads, sizes.product, plan.parts, plan.parts.stored_at_once(sizes)
             )
+        case by if by == THREADS:
+            return rows_of_matrices(in_turns(plan.threads, one_row(sizes.columns * sizes.depth <= UNROLLED)))
         case by if by == WARPS:
             return each_by_a_warp(plan.threads // WARP, matrix_by_a_warp(sizes.product, sizes.operand))
         case _:

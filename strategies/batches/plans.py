@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from strategies.batches.banks import PAIR
 from strategies.batches.costs import BYTES, UNSPILLED, Tile, best_tile, cost, cycles
-from strategies.batches.fragments import COLUMNS, ROWS
+from strategies.batches.fragments import COLUMNS, FRAGMENTS, ROWS
+from strategies.batches.part_costs import best_split
+from strategies.batches.part_costs import cycles as cycles_of_parts
+from strategies.batches.parts import Parts
+from strategies.batches.runs import PADDING
 from strategies.batches.sizes import ALIGNMENTS, CHUNK, LARGEST_SIDE, OPERANDS, RESERVED, ROOM, Sizes
 from strategies.matmul.staging import evenly_divided
 from strategies.memory_bound.blocks import WARP
@@ -41,6 +46,8 @@ LEAST_SECOND, LEAST_TERMS = 81, 41  # the same of the second operand only, and t
 LEAST_CROWDED = 24  # terms of sums where its rows are crowded
 MOST_LONGER = 1.6  # how many times as long its rows may be copied, so that threads divide them evenly
 MOST_CROWDED = 32 * 40  # elements of a result, up to which crowded rows of its operands are padded
+LEAST_IN_PARTS, LEAST_TERMS_IN_PARTS = 2000, 8  # multiplications of a product, and terms of its sums, from
+# which on threads compute parts of it (measured)
 LITTLE = 1 / 8  # bytes that are read, for each that is written
 RESULTS = range(12 * 1024, 48 * 1024 + 1)  # bytes of these results
 
@@ -55,6 +62,7 @@ class Plan:
               zeros up to whole fragments, from runs or, element by element, from memory
     vector: elements that a thread brings at once; 0: as many as divide runs, or rows that are padded
     columns: of a matrix, for each of all warps; 0: all
+    parts: of matrices, what each thread computes; None: whole rows
     """
 
     by: str
@@ -65,6 +73,7 @@ class Plan:
     operands: str = RUNS
     vector: int = 0
     columns: int = 0
+    parts: Parts | None = None
 
 
 def plan_of(sizes: Sizes, part: int = 0, wide: int = 0) -> Plan:
@@ -236,17 +245,50 @@ def in_bulk_second(sizes: Sizes, rows: int = 0, columns: int = 0) -> Plan:
     return Plan(BLOCKS, 1, WARP * Tile(rows, columns).warps(sizes), True, rows, BULK_SECOND, 0, columns)
 
 
-# --- by threads: a row each -------------------------------------------------------------------------------
+# --- by threads: a part or a row each ---------------------------------------------------------------------
 
 
-def by_threads(sizes: Sizes) -> Plan:
-    """As few threads as possible have no row in the last turn, and IN_FLIGHT bytes are under way."""
+def by_threads(sizes: Sizes, part: tuple[int, int] = (0, 0), count: int = 0, in_bulk: bool = False) -> Plan:
+    """A part of a result for each thread, where that is faster or given; else a row.
+
+    part, count: the rows and columns of a thread, and the matrices of a block; 0: chosen
+    in_bulk:     whether the copying unit brings matrices, and not threads
+    """
+    if not any(part) and not suit_parts(sizes):
+        return in_rows(sizes)
+    split = best_split(sizes, part, count, 0 if in_bulk else padding(sizes))
+    return Plan(THREADS, split.count, split.threads(sizes), split.stored, parts=split.parts)
+
+
+def padding(sizes: Sizes) -> int:
+    """Elements that threads pad rows by, too many of which would start in the same bank."""
+    return PADDING if sizes.longer[0] else 0
+
+
+def suit_padded_parts(sizes: Sizes) -> bool:
+    """Whether threads that pad rows are faster than the copying unit, which cannot."""
+    longer = padding(sizes)
+    padded, as_they_are = (best_split(sizes, padding=more) for more in (longer, 0))
+    return longer > 0 and cycles_of_parts(sizes, padded) < cycles_of_parts(sizes, as_they_are)
+
+
+def in_rows(sizes: Sizes) -> Plan:
+    """A row for each thread.
+
+    As few threads as possible have no row in the last turn, and IN_FLIGHT bytes are under way.
+    """
     pairs = [(count, threads) for count in sizes.counts(TILE) for threads in _threads(count * sizes.rows)]
 
     def cost(pair: tuple[int, int]) -> float:
         return round(idle(sizes, *pair) * max(1, IN_FLIGHT / loading(sizes, *pair)), 2)
 
     return Plan(THREADS, *min(pairs, key=cost))
+
+
+def suit_parts(sizes: Sizes) -> bool:
+    """Whether threads are faster with parts of several rows each."""
+    large = prod(sizes.product) >= LEAST_IN_PARTS and sizes.depth >= LEAST_TERMS_IN_PARTS
+    return sizes.runs is not None and sizes.operand not in FRAGMENTS and large
 
 
 def idle(sizes: Sizes, count: int, threads: int) -> float:

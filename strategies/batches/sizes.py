@@ -95,7 +95,7 @@ class Sizes:
             tuple(map(row_bytes, runs)),
             max(reductions, default=1),
             adjacent(xs),
-            in_runs(found[0], term.type, sides, terms) if terms and len(found) == 1 else None,
+            in_runs(found[0], term.type, sides, terms) if len(found) == 1 else None,
         )
 
     @property
@@ -106,6 +106,11 @@ class Sizes:
     def width(self) -> int:
         """The bytes of a number that the product multiplies."""
         return SCALARS[self.operand].bytes
+
+    @property
+    def width_of_result(self) -> int:
+        """The bytes of an element of the result."""
+        return self.written // (self.rows * self.columns)
 
     @property
     def product(self) -> tuple[int, int, int]:

@@ -144,8 +144,8 @@ def computing(s: Rewrite) -> Strategy:
 
 
 # the maps of one warp, unrolled, and all of its loops
-_maps_in_warp: Strategy = everywhere(computing(low.MAP_SEQ_UNROLL))
-in_warp: Strategy = seq(_maps_in_warp, everywhere(low.REDUCE_SEQ_UNROLL))
+maps_in_warp: Strategy = everywhere(computing(low.MAP_SEQ_UNROLL))
+in_warp: Strategy = seq(maps_in_warp, everywhere(low.REDUCE_SEQ_UNROLL))
 
 
 @prints_as_call
@@ -166,7 +166,7 @@ def to_level(name: str, rule: Rule, of_one: Rewrite = in_warp) -> Strategy:
 # the parts of a tile by warps
 to_warps: Strategy = to_level("to_warps", low.MAP_WARP)
 # the same without unrolling the loop over the terms of a sum, which takes fewer registers
-to_warps_in_steps: Strategy = to_level("to_warps_in_steps", low.MAP_WARP, _maps_in_warp)
+to_warps_in_steps: Strategy = to_level("to_warps_in_steps", low.MAP_WARP, maps_in_warp)
 # the parts of a tile by warpgroups
 to_warpgroups: Strategy = to_level("to_warpgroups", low.MAP_WARP_GROUP)
 # the one part of a tile by the warpgroup whose turn it is

@@ -50,9 +50,9 @@ STEPS = 2  # for which a thread loads its parts of operands at once, at least
 PART = 4  # dimensions of a thread's part: groups of rows and rows, groups of columns and columns
 
 # folds with the maps before them inside
-_as_folds: Strategy = normalize(choice(a.REDUCE_MAP, low.REDUCE_SEQ, a.REDUCE_SEQ_MAP))
+as_folds: Strategy = normalize(choice(a.REDUCE_MAP, low.REDUCE_SEQ, a.REDUCE_SEQ_MAP))
 # views next to what they rearrange, and one map over a list of parts
-_one_map: Strategy = seq(argument(seq(view_inward, flatten)), repeat(a.MAP_FUSION))
+one_map_over_parts: Strategy = seq(argument(seq(view_inward, flatten)), repeat(a.MAP_FUSION))
 
 
 # --- operands ---------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def in_steps(size: int) -> Strategy:
     after:  zip(…)(…) |> reduceSeq((acc, (a, b)) => zip(acc)(a) |> map((cs, row) => zip(cs)(b) |> map(
               (c, column) => zip(row)(column) |> reduceSeq((c, xy) => op(c, f(xy)), c))), z)
     """
-    return seq(_as_folds, top_down(r.FOLD_IN_BLOCKS.with_sizes(n=size)), view_inward, lifted(2))
+    return seq(as_folds, top_down(r.FOLD_IN_BLOCKS.with_sizes(n=size)), view_inward, lifted(2))
 
 
 @prints_as_call
@@ -208,7 +208,7 @@ class Layout:
         """A block's tile: products by threads, each of which finishes the elements that it has."""
         tiled = seq(parts(*self.warp), arguments(4, mapped(self._by_lanes)))
         beside = with_parts_abstracted(is_product, lambda _: tiled)
-        one_map = arguments(4, seq(_one_map, mapped(arguments(5, _one_map))))
+        one_map = arguments(4, seq(one_map_over_parts, mapped(arguments(5, one_map_over_parts))))
         with_epilogue = seq(
             check(lambda e: not is_product(e), "epilogue"), beside, at_products(self._folds), one_map
         )

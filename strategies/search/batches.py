@@ -9,6 +9,7 @@ from rise.expr import Expr, Lambda
 from rise.instructions import Family
 from strategies.batches.batch import PLANS, matrices_of
 from strategies.batches.fragments import COLUMNS, ROWS
+from strategies.batches.part_costs import best_parts
 from strategies.batches.plans import (
     BLOCKS,
     BULK,
@@ -21,13 +22,15 @@ from strategies.batches.plans import (
     THREADS,
     WARPS,
     Plan,
+    by_threads,
     in_bulk,
     plan_of,
     suit_bulk,
     suit_padded,
+    suit_padded_parts,
     suit_second,
 )
-from strategies.batches.sizes import MANY, Sizes
+from strategies.batches.sizes import MANY, RESERVED, ROOM, Sizes
 from strategies.batches.tiles import slices, tiles
 from strategies.matmul.kernels import has_product
 from strategies.matmul.products import rank
@@ -41,6 +44,9 @@ FEW_WHOLE, FEW_TILES = 4, 1 / 3
 # Measured: how many runs, of an odd number of elements or not, threads bring sooner than the copying unit.
 FEW_RUNS = {True: 2.5, False: 8}
 PAIR = 4  # bytes
+PARTS = 3  # how many parts for each thread are tried
+# tiles of matrices, of which a multiprocessor has room for one only: the fastest from 117 to 127 rows
+QUARTERS = {"block": (64, 64, 16), "warp": (32, 32), "thread": (8, 4), "stages": 2}
 
 WORKERS = {THREADS: "threads", WARPS: "a warp each", BLOCKS: "all of its warps"}
 
@@ -63,10 +69,13 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
     if plan.by != THREADS and Family.MMA not in search.gpu.sustained:
         return None
     has_unit = Family.WGMMA in search.gpu.sustained
-    bulk, others = tuple(copied_in_bulk(sizes)) if has_unit else (), tuple(alternatives(plan))
+    brought = in_parts(sizes) if plan.parts else copied_in_bulk(sizes)
+    bulk, others = tuple(brought) if has_unit else (), tuple(alternatives(sizes, plan))
     points = (*others, *bulk) if are_few_runs(search, sizes, plan) else (*bulk, *others)
     if are_few_rows(search, sizes, plan):
         points = (Point.by("tensor_core", tiles(sizes)), *points)
+    elif plan.parts and not two_fit(sizes):
+        points = (Point.of("cuda_core", QUARTERS), *points)
     elif has_unit and (sliced := slices(sizes)) is not None:
         points = (Point.by("tensor_core", sliced), *points)
     tried = ((point, search.attempt(point, program)) for point in points)
@@ -82,13 +91,17 @@ def is_one_product(term: Expr) -> bool:
 def _reason(point: Point, sizes: Sizes, plan: Plan) -> str:
     what = "products" if sizes.operand else "arrays"
     many = what if sizes.batch == MANY else f"{sizes.batch} {what}"
+    if point.strategy == "cuda_core":
+        return "tiles of each matrix, since two of them do not fit into shared memory"
     if point.strategy != "batch":
         small = Point.by("tensor_core", tiles(sizes)) == point
         why = f"a batch of {many} is small" if small else "rows would all start in the same bank"
         return f"tiles of each matrix, since {why}"
     given = dict(point.parameters)
-    by_copies = PLANS.get(given.get("operands", ""))
+    by_copies = PLANS.get(given.get("operands", "")) if plan.parts is None else None
     taken = by_copies(sizes) if by_copies is not None else plan
+    if "rows" in given and plan.parts:
+        taken = by_threads(sizes, (given["rows"], given["columns"]))
     count = given.get("count", taken.count)
     done = "multiplied" if sizes.operand else "computed"
     return f"{count} of a batch of {many} for each block, {done} by {WORKERS[taken.by]}"
@@ -118,6 +131,20 @@ def are_few_runs(search: Search, sizes: Sizes, plan: Plan) -> bool:
     return not sizes.are_chunks and few_ and (not odd or plan.vector > 0)
 
 
+def in_parts(sizes: Sizes) -> Iterator[Point]:
+    """Parts of matrices for each thread, where the copying unit brings these; then other parts."""
+    if suit_padded_parts(sizes):
+        yield Point.of("batch", {})
+    yield Point.of("batch", {"operands": BULK})
+    for rows, columns in best_parts(sizes, PARTS)[1:]:
+        yield Point.of("batch", {"by": THREADS, "operands": BULK, "rows": rows, "columns": columns})
+
+
+def two_fit(sizes: Sizes) -> bool:
+    """Whether a multiprocessor has room for two blocks with a matrix each: one computes while one waits."""
+    return sum(sizes.read) + RESERVED <= ROOM // 2
+
+
 def copied_in_bulk(sizes: Sizes) -> Iterator[Point]:
     """The plans for matrices that the copying unit brings, then one with fewer registers for each warp."""
     if suit_second(sizes):
@@ -132,7 +159,7 @@ def copied_in_bulk(sizes: Sizes) -> Iterator[Point]:
     yield Point.of("batch", {"operands": BULK, "rows": rows, "columns": half})
 
 
-def alternatives(plan: Plan) -> Iterator[Point]:
+def alternatives(sizes: Sizes, plan: Plan) -> Iterator[Point]:
     """The plan, then variants of it, since each version of the compiler spills registers in other kernels."""
     yield Point.of("batch", {})
     if plan.by == BLOCKS and plan.operands == RUNS:
@@ -140,4 +167,7 @@ def alternatives(plan: Plan) -> Iterator[Point]:
     if plan.by == BLOCKS:
         yield Point.of("batch", {"rows": ROWS if plan.rows > ROWS else 2 * ROWS})
     yield Point.of("batch", {"count": 2 * plan.count})
+    if plan.by == THREADS and sizes.runs is not None:
+        (rows, columns), *_ = best_parts(sizes, 1)
+        yield Point.of("batch", {"by": THREADS, "rows": rows, "columns": columns})
     yield Point.of("batch", {"epilogue": DIRECT})

@@ -6,7 +6,7 @@ from math import prod
 
 from codegen.ir import imperative as i
 from codegen.ir.fragments import registers_of
-from rise.types import Data, Fragment, Scalar, shape
+from rise.types import Data, Fragment, Scalar, Space, shape
 
 REGISTER = 4  # bytes
 
@@ -29,6 +29,18 @@ def operands(body: i.Command) -> int:
         return max((_registers(new.type) for new in arrays if new.name in names), default=0)
 
     return most([product.a for product in products]) + most([product.b for product in products])
+
+
+def numbers(body: i.Command) -> int:
+    """The registers of a thread for the numbers that it keeps by itself: those of its largest array."""
+    arrays = [c.type for c in i.commands(body) if isinstance(c, i.New) and c.space is Space.LOCAL]
+    return max(map(_numbers, arrays), default=0)
+
+
+def _numbers(type_: Data) -> int:
+    sizes, element = shape(type_)
+    each = -(-element.bytes // REGISTER) if isinstance(element, Scalar) else 0
+    return each * prod(size.value or 0 for size in sizes)
 
 
 def _registers(type_: Data) -> int:

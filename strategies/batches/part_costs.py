@@ -1,0 +1,210 @@
+"""Which part of a matrix each thread of a batch computes: the one with the least time by a model.
+
+The time of a multiprocessor for a matrix is a soft maximum of the times of memory, of multiplications, of
+shared memory, of the unit that copies runs, of stores, and of the blocks that wait for these. Its constants
+were fitted to 773 kernels of 108 shapes, measured on an H200 (benchmarks/results/parts-f32-h200.csv).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from math import gcd
+
+from rise.instructions import number_registers
+from strategies.batches.banks import BANK, BANKS, Run
+from strategies.batches.costs import BYTES, MOST_BLOCKS, QUARTERS, REGISTERS
+from strategies.batches.parts import Parts
+from strategies.batches.sizes import CHUNK, RESERVED, ROOM, Sizes
+from strategies.memory_bound.blocks import WARP
+
+LEAST_WARPS, MOST_WARPS = 3, 16  # of a block
+FEW_WARPS = {1: 1.7, 2: 1.35}  # how much longer blocks of fewer multiply: they keep some schedulers busy only
+MOST_ROWS, MOST_SUMS = 8, 64  # of a thread: rows or columns, and sums
+COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # matrices of a block
+MOST_SHARED = 64 * 1024  # bytes of several matrices
+SCHEDULERS = 4  # of a multiprocessor, each of which starts an instruction in a cycle
+RESIDENT = 2048  # threads of a multiprocessor
+LINE = 128  # bytes of global memory that one access of a warp reaches at once
+MEMORY, MULTIPLY, ACCESS = 0.99, 1.33, 0.98  # factors of times, which were measured
+STORE, DIRECT = 3.2, 3.0  # cycles of a store of a warp: for each turn, and for each line of global memory
+COPY = 197  # cycles that the copying unit takes for a run, besides its bytes
+BLOCK = 1150  # cycles that a block waits, whatever it computes
+ARRIVE, LEAVE = 1.43, 1.77  # of a block: factors of the times in which its bytes come, and its results leave
+TOGETHER = 4.15  # the power in the soft maximum of times
+MOSTLY_WRITTEN = 0.45  # of all bytes, from which on results go through shared memory
+
+
+@dataclass(frozen=True)
+class Split:
+    """How a block multiplies so many matrices.
+
+    parts:   what each thread computes
+    stored:  whether results leave as a run
+    padding: elements that rows are padded by: then threads bring them, and else the copying unit
+    """
+
+    parts: Parts
+    count: int
+    stored: bool
+    padding: int = 0
+
+    def threads(self, sizes: Sizes) -> int:
+        return min(MOST_WARPS, -(-self.count * self.parts.of_matrix(sizes) // WARP)) * WARP
+
+    def turns(self, sizes: Sizes) -> int:
+        """How many parts each thread computes."""
+        return -(-self.count * self.parts.of_matrix(sizes) // self.threads(sizes))
+
+    def shared(self, sizes: Sizes) -> int:
+        """Bytes of shared memory; those of one matrix become those of its results."""
+        read = self.count * (sum(sizes.read) + (sizes.longer[0] if self.padding else 0))
+        written = self.count * sizes.written if self.stored else 0
+        return max(read, written) if self.count == 1 else read + written
+
+
+def best_split(sizes: Sizes, part: tuple[int, int] = (0, 0), count: int = 0, padding: int = 0) -> Split:
+    """The fastest.
+
+    part, count: the rows and columns of a thread, and the matrices of a block; 0: any
+    padding:     elements that rows are padded by
+    """
+    return min(candidates(sizes, part, count, padding), key=lambda split: cycles(sizes, split))
+
+
+def best_parts(sizes: Sizes, number: int) -> list[tuple[int, int]]:
+    """The rows and columns of a thread for the fastest of them, which differ in these."""
+    ranked = sorted(candidates(sizes), key=lambda split: cycles(sizes, split))
+    return list(dict.fromkeys((split.parts.rows, split.parts.columns) for split in ranked))[:number]
+
+
+def candidates(
+    sizes: Sizes, part: tuple[int, int] = (0, 0), count: int = 0, padding: int = 0
+) -> Iterator[Split]:
+    heights, widths = (
+        (each,) if each else range(1, min(MOST_ROWS, size) + 1)
+        for each, size in zip(part, (sizes.rows, sizes.columns), strict=True)
+    )
+    given = any(part)
+    for parts in (Parts.of(sizes, (rows, columns)) for rows in heights for columns in widths):
+        if parts.sums <= MOST_SUMS or given:
+            for number in (count,) if count else _counts(sizes, parts) or [1] * given:
+                for stored in (False, True):
+                    yield Split(parts, number, stored, padding)
+
+
+def _counts(sizes: Sizes, parts: Parts) -> list[int]:
+    """How many matrices keep enough warps busy, and few enough; one, where there is no such number.
+
+    None if a matrix has more parts than a block has threads.
+    """
+
+    def warps(count: int) -> int:
+        return -(-count * parts.of_matrix(sizes) // WARP)
+
+    def fits(count: int) -> bool:
+        shared = count == 1 or count * sizes.bytes <= MOST_SHARED
+        return LEAST_WARPS <= warps(count) <= MOST_WARPS and shared
+
+    most = 1 if any(sizes.adjacent) else sizes.batch  # matrices that are apart are a run each
+    fit = [count for count in COUNTS if count <= most and fits(count)]
+    return fit or ([1] if warps(1) <= MOST_WARPS else [])
+
+
+def cycles(sizes: Sizes, split: Split) -> float:
+    """Of a multiprocessor for each matrix."""
+    parts, count, depth = split.parts, split.count, sizes.depth
+    warps = split.threads(sizes) // WARP
+    each = split.turns(sizes) * warps / count  # parts of a matrix, by warps
+    loads, turns = accesses(sizes, parts, split.padding)
+    instructions = depth * (parts.sums + loads)
+    memory = sizes.bytes / BYTES
+    stores = each * parts.sums
+    if split.stored:
+        stores *= STORE * store_turns(sizes, parts)
+    else:
+        stores *= DIRECT * lines(sizes, parts) / parts.stored_at_once(sizes)
+    leave = LEAVE * count * sizes.written / BYTES if split.stored else 0
+    life = BLOCK + ARRIVE * count * memory + leave
+    written_alone = not split.stored and sizes.written > MOSTLY_WRITTEN * sizes.bytes
+    times = (
+        MEMORY * memory * (2 if written_alone else 1),
+        MULTIPLY * FEW_WARPS.get(warps, 1) * each * instructions / SCHEDULERS,
+        ACCESS * each * depth * turns,
+        stores,
+        0 if split.padding else COPY * (len(sizes.read) + split.stored) / count,
+        life / (count * blocks(sizes, split)),
+    )
+    return float(sum(time**TOGETHER for time in times) ** (1 / TOGETHER))
+
+
+def blocks(sizes: Sizes, split: Split) -> int:
+    """How many a multiprocessor has room for."""
+    parts, threads = split.parts, split.threads(sizes)
+    registers = number_registers(parts.sums)
+    rooms = (
+        QUARTERS * (REGISTERS // (registers * WARP)) * WARP // threads,
+        ROOM // (split.shared(sizes) + RESERVED),
+        RESIDENT // threads,
+        MOST_BLOCKS,
+    )
+    return max(1, min(rooms))
+
+
+def accesses(sizes: Sizes, parts: Parts, padding: int = 0) -> tuple[float, float]:
+    """Loads of a warp for a term of its sums, and how many turns they take, in which 32 words are read."""
+    if sizes.runs is None:
+        return parts.rows + parts.columns, parts.rows + parts.columns
+    rows, columns = sizes.runs.left.longer(padding), sizes.runs.right.longer(padding)
+    across = parts.across(sizes)
+    left = _loads(rows, True, parts.rows, parts.group[0], across)
+    right = _loads(columns, False, parts.columns, parts.group[1], across)
+    return left[0] + right[0], left[1] + right[1]
+
+
+@lru_cache(maxsize=1 << 14)
+def _loads(run: Run, of_rows: bool, each: int, group: int, across: int) -> tuple[float, float]:
+    """Of an operand whose rows are those of the result, or whose columns are; a thread has so many `each`.
+
+    across: how many parts there are along the columns
+    """
+    lanes = {lane // across if of_rows else lane % across for lane in range(WARP)}
+    step, term = (run.row, run.column) if of_rows else (run.column, run.row)
+    if term == run.width:  # terms are adjacent: a vector has several of them
+        vector = gcd(run.line, CHUNK) // run.width
+        number, places = each / vector, [lane * step for lane in lanes]
+    else:
+        vector, number = group, each / group
+        places = [lane * group * step for lane in lanes]
+    words = max(1, vector * run.width // BANK)
+    return number, number * max(words, _turns(places, words * BANK))
+
+
+def _turns(places: Iterable[int], bytes_: int) -> int:
+    """How many of the accesses to so many bytes are in the same banks, at most."""
+    apart = {place // bytes_ for place in places}
+    return max(Counter(each % (BANKS * BANK // bytes_) for each in apart).values())
+
+
+def store_turns(sizes: Sizes, parts: Parts) -> int:
+    """Turns in which a warp stores an element of each of its parts to shared memory."""
+    return _turns(_stored(sizes, parts), BANK)
+
+
+def lines(sizes: Sizes, parts: Parts) -> int:
+    """Lines of global memory in which a warp stores an element of each of its parts."""
+    return len({place // LINE for place in _stored(sizes, parts)})
+
+
+def _stored(sizes: Sizes, parts: Parts) -> list[int]:
+    """Where the first elements of the parts of a warp are stored, in bytes, of several matrices or one."""
+    across, each, (down, wide) = parts.across(sizes), parts.of_matrix(sizes), parts.group
+    places = (
+        (lane // each, lane % each // across * down, lane % each % across * wide) for lane in range(WARP)
+    )
+    return [
+        ((matrix * sizes.rows + row) * sizes.columns + column) * sizes.width_of_result
+        for matrix, row, column in places
+    ]
