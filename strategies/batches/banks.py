@@ -76,6 +76,10 @@ class Run:
         in_rows = self.column == self.width
         return Run(self.width, self.row + in_rows * more, self.column + (not in_rows) * more)
 
+    def bytes(self, rows: int, columns: int) -> int:
+        """Of a matrix of so many rows and columns."""
+        return self.line * (rows if self.column == self.width else columns)
+
     @property
     def line(self) -> int:
         """From the first of adjacent elements to the first of the next ones: a row, or a column."""

@@ -23,7 +23,7 @@ from strategies.memory_bound.blocks import WARP
 LEAST_WARPS, MOST_WARPS = 3, 16  # of a block
 FEW_WARPS = {1: 1.7, 2: 1.35}  # how much longer blocks of fewer multiply: they keep some schedulers busy only
 MOST_ROWS, MOST_SUMS = 8, 64  # of a thread: rows or columns, and sums
-COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # matrices of a block
+COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # matrices of a block
 MOST_SHARED = 64 * 1024  # bytes of several matrices
 SCHEDULERS = 4  # of a multiprocessor, each of which starts an instruction in a cycle
 RESIDENT = 2048  # threads of a multiprocessor
@@ -65,13 +65,17 @@ class Split:
         return max(read, written) if self.count == 1 else read + written
 
 
-def best_split(sizes: Sizes, part: tuple[int, int] = (0, 0), count: int = 0, padding: int = 0) -> Split:
+def best_split(
+    sizes: Sizes, part: tuple[int, int] = (0, 0), count: int = 0, padding: int = 0, stored: bool = False
+) -> Split:
     """The fastest.
 
     part, count: the rows and columns of a thread, and the matrices of a block; 0: any
     padding:     elements that rows are padded by
+    stored:      whether only those count whose results leave as a run
     """
-    return min(candidates(sizes, part, count, padding), key=lambda split: cycles(sizes, split))
+    known = (split for split in candidates(sizes, part, count, padding) if split.stored or not stored)
+    return min(known, key=lambda split: cycles(sizes, split))
 
 
 def best_parts(sizes: Sizes, number: int) -> list[tuple[int, int]]:
@@ -96,7 +100,7 @@ def candidates(
 
 
 def _counts(sizes: Sizes, parts: Parts) -> list[int]:
-    """How many matrices keep enough warps busy, and few enough; one, where there is no such number.
+    """How many matrices keep enough warps busy, and few enough; the most, where none are enough.
 
     None if a matrix has more parts than a block has threads.
     """
@@ -110,7 +114,8 @@ def _counts(sizes: Sizes, parts: Parts) -> list[int]:
 
     most = 1 if any(sizes.adjacent) else sizes.batch  # matrices that are apart are a run each
     fit = [count for count in COUNTS if count <= most and fits(count)]
-    return fit or ([1] if warps(1) <= MOST_WARPS else [])
+    few = [count for count in COUNTS if count <= most and warps(count) <= LEAST_WARPS]
+    return fit or few[-1:] or ([1] if warps(1) <= MOST_WARPS else [])
 
 
 def cycles(sizes: Sizes, split: Split) -> float:
@@ -157,29 +162,35 @@ def accesses(sizes: Sizes, parts: Parts, padding: int = 0) -> tuple[float, float
     """Loads of a warp for a term of its sums, and how many turns they take, in which 32 words are read."""
     if sizes.runs is None:
         return parts.rows + parts.columns, parts.rows + parts.columns
-    rows, columns = sizes.runs.left.longer(padding), sizes.runs.right.longer(padding)
-    across = parts.across(sizes)
-    left = _loads(rows, True, parts.rows, parts.group[0], across)
-    right = _loads(columns, False, parts.columns, parts.group[1], across)
-    return left[0] + right[0], left[1] + right[1]
+    left, right = sizes.runs.left.longer(padding), sizes.runs.right.longer(padding)
+    lanes = (parts.of_matrix(sizes), parts.across(sizes))
+    of_rows = _loads(left, left.bytes(sizes.rows, sizes.depth), True, parts.rows, parts.group[0], lanes)
+    of_columns = _loads(
+        right, right.bytes(sizes.depth, sizes.columns), False, parts.columns, parts.group[1], lanes
+    )
+    return of_rows[0] + of_columns[0], of_rows[1] + of_columns[1]
 
 
 @lru_cache(maxsize=1 << 14)
-def _loads(run: Run, of_rows: bool, each: int, group: int, across: int) -> tuple[float, float]:
+def _loads(
+    run: Run, bytes_: int, of_rows: bool, each: int, group: int, parts: tuple[int, int]
+) -> tuple[float, float]:
     """Of an operand whose rows are those of the result, or whose columns are; a thread has so many `each`.
 
-    across: how many parts there are along the columns
+    bytes_: from one matrix to the next, as a warp may have parts of several
+    parts:  how many a matrix has, and how many of them are along its columns
+    Numbers of 16 bits are loaded one by one, and each is converted.
     """
-    lanes = {lane // across if of_rows else lane % across for lane in range(WARP)}
+    of_matrix, across = parts
+    numbered = (divmod(lane, of_matrix) for lane in range(WARP))
+    lanes = {(matrix, part // across if of_rows else part % across) for matrix, part in numbered}
     step, term = (run.row, run.column) if of_rows else (run.column, run.row)
-    if term == run.width:  # terms are adjacent: a vector has several of them
-        vector = gcd(run.line, CHUNK) // run.width
-        number, places = each / vector, [lane * step for lane in lanes]
-    else:
-        vector, number = group, each / group
-        places = [lane * group * step for lane in lanes]
+    along, whole = term == run.width, run.width >= BANK
+    vector = (gcd(run.line, CHUNK) // run.width if along else group) if whole else 1
+    apart = step if along else group * step
     words = max(1, vector * run.width // BANK)
-    return number, number * max(words, _turns(places, words * BANK))
+    turns = max(words, _turns((matrix * bytes_ + lane * apart for matrix, lane in lanes), words * BANK))
+    return each / vector * (1 if whole else 2), each / vector * turns
 
 
 def _turns(places: Iterable[int], bytes_: int) -> int:

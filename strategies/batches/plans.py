@@ -8,7 +8,7 @@ from math import prod
 from strategies.batches.banks import PAIR
 from strategies.batches.costs import BYTES, UNSPILLED, Tile, best_tile, cost, cycles
 from strategies.batches.fragments import COLUMNS, FRAGMENTS, ROWS
-from strategies.batches.part_costs import best_split
+from strategies.batches.part_costs import LEAST_WARPS, Split, best_split
 from strategies.batches.part_costs import cycles as cycles_of_parts
 from strategies.batches.parts import Parts
 from strategies.batches.runs import PADDING
@@ -48,6 +48,8 @@ MOST_LONGER = 1.6  # how many times as long its rows may be copied, so that thre
 MOST_CROWDED = 32 * 40  # elements of a result, up to which crowded rows of its operands are padded
 LEAST_IN_PARTS, LEAST_TERMS_IN_PARTS = 2000, 8  # multiplications of a product, and terms of its sums, from
 # which on threads compute parts of it (measured)
+MOST_IN_PARTS, LIMITED = 9000, 0.9  # multiplications of a product of 16-bit numbers, and the part of the time
+# of memory in the cost, with which threads are faster than tensor cores (measured)
 LITTLE = 1 / 8  # bytes that are read, for each that is written
 RESULTS = range(12 * 1024, 48 * 1024 + 1)  # bytes of these results
 
@@ -270,6 +272,18 @@ def suit_padded_parts(sizes: Sizes) -> bool:
     longer = padding(sizes)
     padded, as_they_are = (best_split(sizes, padding=more) for more in (longer, 0))
     return longer > 0 and cycles_of_parts(sizes, padded) < cycles_of_parts(sizes, as_they_are)
+
+
+def small_split(sizes: Sizes) -> Split | None:
+    """Parts of small matrices of 16-bit numbers, where memory limits them: fragments would be mostly zeros.
+
+    None where fragments, or whole rows, are faster. Results leave as runs: stores of few bytes take long.
+    """
+    if sizes.runs is None or sizes.width != TRANSPOSED or prod(sizes.product) > MOST_IN_PARTS:
+        return None
+    split = best_split(sizes, stored=True)
+    limited = sizes.bytes / BYTES >= LIMITED * cycles_of_parts(sizes, split)
+    return split if limited and split.threads(sizes) >= LEAST_WARPS * WARP else None
 
 
 def in_rows(sizes: Sizes) -> Plan:

@@ -9,7 +9,7 @@ from rise.expr import Expr, Lambda
 from rise.instructions import Family
 from strategies.batches.batch import PLANS, matrices_of
 from strategies.batches.fragments import COLUMNS, ROWS
-from strategies.batches.part_costs import best_parts
+from strategies.batches.part_costs import Split, best_parts
 from strategies.batches.plans import (
     BLOCKS,
     BULK,
@@ -18,6 +18,7 @@ from strategies.batches.plans import (
     DIRECT,
     ELEMENTS,
     RUNS,
+    SHARED,
     TALL,
     THREADS,
     WARPS,
@@ -25,6 +26,7 @@ from strategies.batches.plans import (
     by_threads,
     in_bulk,
     plan_of,
+    small_split,
     suit_bulk,
     suit_padded,
     suit_padded_parts,
@@ -32,6 +34,7 @@ from strategies.batches.plans import (
 )
 from strategies.batches.sizes import MANY, RESERVED, ROOM, Sizes
 from strategies.batches.tiles import slices, tiles
+from strategies.matmul.cuda_core import Tile
 from strategies.matmul.kernels import has_product
 from strategies.matmul.products import rank
 from strategies.matmul.tiling import MATRIX
@@ -46,7 +49,7 @@ FEW_RUNS = {True: 2.5, False: 8}
 PAIR = 4  # bytes
 PARTS = 3  # how many parts for each thread are tried
 # tiles of matrices, of which a multiprocessor has room for one only: the fastest from 117 to 127 rows
-QUARTERS = {"block": (64, 64, 16), "warp": (32, 32), "thread": (8, 4), "stages": 2}
+QUARTERS = Tile((64, 64, 16), (32, 32), (8, 4), stages=2)
 
 WORKERS = {THREADS: "threads", WARPS: "a warp each", BLOCKS: "all of its warps"}
 
@@ -69,13 +72,15 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
     if plan.by != THREADS and Family.MMA not in search.gpu.sustained:
         return None
     has_unit = Family.WGMMA in search.gpu.sustained
-    brought = in_parts(sizes) if plan.parts else copied_in_bulk(sizes)
-    bulk, others = tuple(brought) if has_unit else (), tuple(alternatives(sizes, plan))
-    points = (*others, *bulk) if are_few_runs(search, sizes, plan) else (*bulk, *others)
+    brought = tuple(in_parts(sizes) if plan.parts else copied_in_bulk(sizes)) if has_unit else ()
+    if plan.parts is None and has_unit and (split := small_split(sizes)) is not None:
+        brought = (of_threads(split), *brought)
+    others = tuple(alternatives(sizes, plan))
+    points = (*others, *brought) if are_few_runs(search, sizes, plan) else (*brought, *others)
     if are_few_rows(search, sizes, plan):
         points = (Point.by("tensor_core", tiles(sizes)), *points)
     elif plan.parts and not two_fit(sizes):
-        points = (Point.of("cuda_core", QUARTERS), *points)
+        points = (Point.of("cuda_core", QUARTERS.changes), *points)
     elif has_unit and (sliced := slices(sizes)) is not None:
         points = (Point.by("tensor_core", sliced), *points)
     tried = ((point, search.attempt(point, program)) for point in points)
@@ -98,11 +103,12 @@ def _reason(point: Point, sizes: Sizes, plan: Plan) -> str:
         why = f"a batch of {many} is small" if small else "rows would all start in the same bank"
         return f"tiles of each matrix, since {why}"
     given = dict(point.parameters)
+    count = given.get("count", 0)
     by_copies = PLANS.get(given.get("operands", "")) if plan.parts is None else None
     taken = by_copies(sizes) if by_copies is not None else plan
-    if "rows" in given and plan.parts:
-        taken = by_threads(sizes, (given["rows"], given["columns"]))
-    count = given.get("count", taken.count)
+    if given.get("by") == THREADS:
+        taken = by_threads(sizes, (given["rows"], given["columns"]), count)
+    count = count or taken.count
     done = "multiplied" if sizes.operand else "computed"
     return f"{count} of a batch of {many} for each block, {done} by {WORKERS[taken.by]}"
 
@@ -138,6 +144,14 @@ def in_parts(sizes: Sizes) -> Iterator[Point]:
     yield Point.of("batch", {"operands": BULK})
     for rows, columns in best_parts(sizes, PARTS)[1:]:
         yield Point.of("batch", {"by": THREADS, "operands": BULK, "rows": rows, "columns": columns})
+
+
+def of_threads(split: Split) -> Point:
+    """This part of a result for each thread, of so many matrices, whose results leave as a run."""
+    part = {"rows": split.parts.rows, "columns": split.parts.columns}
+    return Point.of(
+        "batch", {"by": THREADS, "operands": BULK, "count": split.count, **part, "epilogue": SHARED}
+    )
 
 
 def two_fit(sizes: Sizes) -> bool:

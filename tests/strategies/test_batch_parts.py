@@ -21,7 +21,7 @@ from rise.testing import assert_preserves
 from strategies.batches.batch import batch
 from strategies.batches.part_costs import MOST_SUMS, MOST_WARPS, Split, best_split, blocks, cycles
 from strategies.batches.parts import UNROLLED, Parts, terms_at_once
-from strategies.batches.plans import BULK, RUNS, THREADS, by_threads, padding, suit_padded_parts
+from strategies.batches.plans import BULK, RUNS, THREADS, by_threads, padding, small_split, suit_padded_parts
 from strategies.memory_bound.blocks import WARP
 from tests.support.batches import chosen, exact, lowered, operands_of, products, program, sizes_of
 from tests.support.nightly import every_other
@@ -191,6 +191,38 @@ def test_numbers_go_to_threads_in_parts_if_there_is_enough_to_multiply() -> None
     for (m, n, k), parts in cases.items():
         assert (by_threads(sizes_of(products(999, m, n, k, "f32"))).parts is not None) == parts
     assert by_threads(sizes_of(products(999, 40, 40, 40, "f16"))).parts is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "layouts", "parts"),
+    every_other([
+        ((5, 125, 5), "AA", True),  # of each fragment, 11 of 16 rows would be zeros
+        ((2, 2, 100), "AT", True),
+        ((3, 3, 3), "AA", False),  # a row for each thread
+        ((21, 11, 16), "AT", False),  # all rows would start in a few banks
+        ((40, 40, 40), "AA", False),  # enough for fragments
+        ((73, 104, 7), "AT", False),
+    ]),
+)  # fmt: skip
+def test_small_matrices_of_16_bits_are_for_threads_where_memory_limits_them(
+    shape: tuple[int, int, int], layouts: str, parts: bool
+) -> None:
+    term = products(1 << 14, *shape, "f16", layouts, "rounded")
+    given = dict(chosen(term).point.parameters)
+    assert (given.get("by") == THREADS and given.get("operands") == BULK) == parts
+    assert (small_split(sizes_of(term)) is not None) == parts
+    assert small_split(sizes_of(products(99, *shape, "f32", layouts, "rounded to tf32"))) is None
+
+
+@pytest.mark.parametrize("type_", ["f16", "bf16"])
+def test_parts_of_16_bits_are_exact(type_: str) -> None:
+    for sizes in ((50, 4, 4, 127), (150, 5, 7, 9)):
+        term = products(*sizes, type_, "AT", "rounded")
+        split = small_split(sizes_of(term))
+        assert split is not None and split.stored
+        rows, columns = split.parts.rows, split.parts.columns
+        low = lowered(term, by=THREADS, epilogue="shared", rows=rows, columns=columns, count=split.count)
+        assert exact(term, low)
 
 
 def test_what_changes_nothing_is_refused() -> None:
