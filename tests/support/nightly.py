@@ -56,6 +56,10 @@ LONG: Mapping[str, str] = {
     ),
     "codegen/test_open_products.py": "test_tiles_that_the_copying_unit_brings_stick_out_at_launch",
     "codegen/test_overlap.py": "test_a_kernel_that_waits_too_late_is_found",
+    "codegen/test_parts_of_arrays.py": (
+        "test_a_part_is_read_in_place_or_copied test_auto_takes_warpgroups_whatever_the_part"
+        " test_one_number_of_each_element_is_copied"
+    ),
     "codegen/test_passes.py": "test_a_pass_that_breaks_a_kernel_is_named",
     "codegen/test_pipeline.py": (
         "test_derived_products_are_exact test_sizes_that_tiles_do_not_divide_are_rounded_up"
@@ -85,11 +89,16 @@ LONG: Mapping[str, str] = {
         " test_operands_of_other_sizes_are_multiplied"
     ),
     "codegen/test_warpgroups.py": "test_any_number_of_tiles_goes_through_the_ring",
+    "codegen/test_widths.py": "test_large_arrays_are_indexed_exactly",
     "rewrites/test_joint.py": "test_rows_that_registers_do_not_hold_are_reduced_in_one_pass",
     "rewrites/test_parts.py": "test_a_wrong_combination_is_noticed",
     "rewrites/test_planted.py": "test_a_planted_redex_is_found",
     "rise/test_library_faults.py": "test_a_fault_is_noticed",
     "rise/test_testing.py": "test_the_evaluators_agree_on_a_primitive",
+    "strategies/test_attention_of_parts.py": (
+        "test_parts_are_attended_in_one_pass"
+        " test_warpgroups_take_parts_whose_rows_start_at_multiples_of_16_bytes"
+    ),
     "strategies/test_auto.py": (
         "test_a_product_stands_behind_a_kernel_beside_which_it_does_not_build"
         " test_a_program_is_cut_where_a_value_must_be_complete"
@@ -117,9 +126,11 @@ LONG: Mapping[str, str] = {
         " test_products_of_any_sizes_are_exact"
         " test_registers_are_left_for_as_many_blocks_as_keep_memory_busy"
         " test_rows_that_start_in_few_banks_are_swizzled_and_exact test_runs_in_padded_rows_are_exact"
+        " test_the_last_block_brings_the_matrices_that_exist"
         " test_the_chosen_order_takes_fewer_wavefronts_than_the_plain_one"
         " test_tiles_of_few_matrices_are_copied_as_wide_as_rows_allow"
     ),
+    "strategies/test_batch_parts.py": "test_what_stands_around_products_stays_in_the_kernel",
     "strategies/test_batches_in_kernels.py": (
         "test_batches_of_distances_are_exact test_functions_of_all_elements_are_functions_of_rows"
         " test_norms_beside_products_are_computed_before"
@@ -129,8 +140,10 @@ LONG: Mapping[str, str] = {
     "strategies/test_choosing.py": (
         "test_few_candidates_are_derived test_few_schedules_are_priced_for_the_first"
     ),
+    "strategies/test_chosen_matrices.py": "test_matrices_of_any_size_come_by_vectors_that_divide_them",
     "strategies/test_clusters_of_passes.py": "test_clusters_agree_with_the_interpreter",
     "strategies/test_columns.py": "test_rows_are_reduced_in_the_loop_of_their_product",
+    "strategies/test_contiguity.py": "test_rows_start_where_views_say",
     "strategies/test_cost.py": (
         "test_sums_added_to_a_matrix_take_what_was_measured test_what_is_ranked_becomes_a_strategy"
     ),
@@ -148,7 +161,7 @@ LONG: Mapping[str, str] = {
         " test_operands_that_indices_choose_are_multiplied"
         " test_persistent_blocks_take_the_tiles_of_all_matrices test_rows_need_not_be_whole_chunks"
         " test_rows_of_uneven_groups_are_multiplied_by_the_matrix_of_their_group"
-        " test_tables_that_contradict_each_other_make_no_races"
+        " test_one_program_computes_tables_and_products test_tables_that_contradict_each_other_make_no_races"
         " test_the_last_tiles_are_finer_ones_of_a_second_kernel"
         " test_threads_bring_tiles_that_are_no_boxes"
         " test_tiles_of_several_groups_are_taken_column_by_column"
@@ -165,6 +178,7 @@ LONG: Mapping[str, str] = {
         " test_other_programs_are_batches"
     ),
     "strategies/test_normal_forms.py": "test_a_normal_form_is_reached_and_kept",
+    "strategies/test_offsets.py": "test_large_ones_are_multiplied_by_tensor_cores",
     "strategies/test_one_pass.py": (
         "test_attention_agrees_with_the_interpreter test_what_is_done_with_the_result_is_in_the_kernel"
     ),
@@ -178,6 +192,9 @@ LONG: Mapping[str, str] = {
         " test_parts_are_together_what_f64_gives test_parts_of_other_programs"
         " test_what_a_mask_excludes_is_not_read_in_any_part"
     ),
+    "strategies/test_parts_apart.py": (
+        "test_parts_are_computed_where_they_are_used test_the_matrix_of_both_halves_is_not_stored"
+    ),
     "strategies/test_persistent_passes.py": (
         "test_persistent_blocks_agree_with_the_interpreter test_skewed_steps_agree_with_the_interpreter"
         " test_the_emulator_notices_a_missing_wait"
@@ -187,6 +204,7 @@ LONG: Mapping[str, str] = {
         "test_a_layer_may_cut_its_rows_into_heads test_larger_ones_are_tiles"
         " test_small_matrices_are_a_batch_wherever_they_are_put"
     ),
+    "strategies/test_results_of_rows.py": "test_rows_give_parts",
     "strategies/test_rounded_grids.py": (
         "test_any_group_and_any_cluster_give_the_product"
         " test_the_last_group_of_raster_order_has_the_rows_that_are_left"
@@ -195,6 +213,13 @@ LONG: Mapping[str, str] = {
         "test_a_row_without_keys_has_minus_infinity test_both_results_are_those_of_f64"
         " test_causal_heads_have_both_results test_large_scores_overflow_in_neither_result"
         " test_other_forms_of_two_results"
+    ),
+    "strategies/test_row_statistics.py": (
+        "test_a_product_stores_only_what_parts_of_its_rows_are_reduced_to"
+        " test_rows_of_batches_are_multiplied_once"
+        " test_rows_stay_in_shared_memory_up_to_some_depth"
+        " test_rows_that_are_reduced_are_not_stored"
+        " test_what_no_part_of_a_row_gives_is_computed_of_whole_rows"
     ),
     "strategies/test_scans.py": "test_long_scans_are_several_kernels",
     "strategies/test_schedule_constraints.py": "test_what_is_predicted_is_what_the_kernel_has",
