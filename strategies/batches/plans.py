@@ -48,8 +48,11 @@ MOST_LONGER = 1.6  # how many times as long its rows may be copied, so that thre
 MOST_CROWDED = 32 * 40  # elements of a result, up to which crowded rows of its operands are padded
 LEAST_IN_PARTS, LEAST_TERMS_IN_PARTS = 2000, 8  # multiplications of a product, and terms of its sums, from
 # which on threads compute parts of it (measured)
-MOST_IN_PARTS, LIMITED = 9000, 0.9  # multiplications of a product of 16-bit numbers, and the part of the time
-# of memory in the cost, with which threads are faster than tensor cores (measured)
+SMALL_PRODUCTS = range(250, 9001)  # multiplications of products of 16 bits of which threads compute parts, if
+LITTLE_USED, LIMITED = (
+    0.16,
+    0.9,
+)  # no more of a fragment is used, and so much of the cost is memory (measured)
 LITTLE = 1 / 8  # bytes that are read, for each that is written
 RESULTS = range(12 * 1024, 48 * 1024 + 1)  # bytes of these results
 
@@ -279,7 +282,11 @@ def small_split(sizes: Sizes) -> Split | None:
 
     None where fragments, or whole rows, are faster. Results leave as runs: stores of few bytes take long.
     """
-    if sizes.runs is None or sizes.width != TRANSPOSED or prod(sizes.product) > MOST_IN_PARTS:
+    padded = (-(-size // part) * part for size, part in zip(sizes.product, FRAGMENTS["f16"], strict=True))
+    used = prod(sizes.product) / prod(padded)
+    if sizes.runs is None or sizes.width != TRANSPOSED or used > LITTLE_USED:
+        return None
+    if prod(sizes.product) not in SMALL_PRODUCTS:
         return None
     split = best_split(sizes, stored=True)
     limited = sizes.bytes / BYTES >= LIMITED * cycles_of_parts(sizes, split)
