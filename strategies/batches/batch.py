@@ -96,10 +96,10 @@ def batch(
     by:      who multiplies a matrix: `threads`, a row each; `warps`, one; `blocks`, all warps; else chosen
     rows:    of a matrix, for each of all warps, a multiple of 16; or for each thread; 0: chosen
     epilogue: where results go: `shared`, from where they leave as one run; `direct`, to memory; else chosen
-    operands: fragments are read from `runs` as they came, by threads or by the copying unit (`bulk`), or
-              from `padded` rows that these runs are laid out in again (`bulk_padded`; `bulk_second`: those of
-              the second operand), or that threads bring `elements` to, as many at once as divide rows; else
-              chosen
+    operands: fragments, and numbers of parts, are read from `runs` as they came, by threads or by the
+              copying unit (`bulk`). Fragments may be read from `padded` rows, too, that these runs are laid
+              out in again (`bulk_padded`; `bulk_second`: those of the second operand), or that threads bring
+              `elements` to, as many at once as divide rows; else chosen
     vector:   elements that a thread brings at once, at most 16 bytes; 0: chosen
     columns:  of a matrix, for each of all warps, a multiple of 8; or for each thread; 0: chosen
     """

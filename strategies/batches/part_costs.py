@@ -24,7 +24,7 @@ LEAST_WARPS, MOST_WARPS = 3, 16  # of a block
 FEW_WARPS = {1: 1.7, 2: 1.35}  # how much longer blocks of fewer multiply: they keep some schedulers busy only
 MOST_ROWS, MOST_SUMS = 8, 64  # of a thread: rows or columns, and sums
 COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # matrices of a block
-LEAST_BLOCKS = 264  # of the 132 multiprocessors of an H200
+LEAST_BLOCKS = 264  # two for each of the 132 multiprocessors of an H200
 MOST_SHARED = 64 * 1024  # bytes of several matrices
 SCHEDULERS = 4  # of a multiprocessor, each of which starts an instruction in a cycle
 RESIDENT = 2048  # threads of a multiprocessor
@@ -109,15 +109,10 @@ def _counts(sizes: Sizes, parts: Parts) -> list[int]:
     def warps(count: int) -> int:
         return -(-count * parts.of_matrix(sizes) // WARP)
 
-    def fits(count: int) -> bool:
-        shared = count == 1 or count * sizes.bytes <= MOST_SHARED
-        return LEAST_WARPS <= warps(count) <= MOST_WARPS and shared
-
-    # matrices that are apart are a run each, and a multiprocessor has two blocks at least
-    most = 1 if any(sizes.adjacent) else max(1, sizes.batch // LEAST_BLOCKS)
-    fit = [count for count in COUNTS if count <= most and fits(count)]
-    few = [count for count in COUNTS if count <= most and warps(count) <= LEAST_WARPS]
-    return fit or few[-1:] or ([1] if warps(1) <= MOST_WARPS else [])
+    # matrices that are apart are a run each
+    most = 1 if any(sizes.adjacent) else min(sizes.batch // LEAST_BLOCKS, MOST_SHARED // sizes.bytes)
+    fit = [count for count in COUNTS if count <= max(1, most) and warps(count) <= MOST_WARPS]
+    return [count for count in fit if warps(count) >= LEAST_WARPS] or fit[-1:]
 
 
 def cycles(sizes: Sizes, split: Split) -> float:

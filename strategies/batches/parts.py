@@ -142,21 +142,21 @@ def as_parts(parts: tuple[int, int], group: tuple[int, int] = (1, 1)) -> Strateg
 
 @prints_as_call
 def matrix_in_parts(sizes: tuple[int, int, int], parts: Parts) -> Strategy:
-    """The same of a matrix of any sizes m, n and k, made larger up to whole parts and steps."""
+    """The same of a matrix of any sizes m, n and k, which is made larger up to whole parts."""
     rows, columns = (-(-size // each) for size, each in zip(sizes, (parts.rows, parts.columns), strict=False))
     whole = (rows * parts.rows, columns * parts.columns, 1)
     tiles = operands_named(as_parts((rows, columns), parts.group))
     return seq(products, separate_prologue, rounded_up(whole, None, tiles, ANYTHING, ANY_REDUCTION))
 
 
-def _views_outward(term: Expr) -> Result:
+def _views_behind(term: Expr) -> Result:
     match call(term):
         case "map", _, [Lambda(_, body), _] if computes(body):
             return Success(term)
         case "map", _, [Lambda(), _]:
-            return seq(MAP_LAST_FISSION, argument(_views_outward))(term)
+            return seq(MAP_LAST_FISSION, argument(_views_behind))(term)
         case _:
-            return Failure("views_outward", term, "expected a map")
+            return Failure("views_behind", term, "expected a map")
 
 
 @prints_as_call
@@ -171,7 +171,7 @@ def parts_of_matrices(s: Rewrite) -> Strategy:
     def chosen(term: Expr) -> Rewrite:
         return seq(views.JOIN_SPLIT_PAIR.with_sizes(n=shape(term.type)[0][1]), argument(seq(a.FLATTEN, s)))
 
-    return seq(FunctionStrategy("views_outward", _views_outward), at_parts_of_list(depending(chosen)))
+    return seq(FunctionStrategy("views_behind", _views_behind), at_parts_of_list(depending(chosen)))
 
 
 @prints_as_call
