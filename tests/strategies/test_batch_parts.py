@@ -21,8 +21,18 @@ from rise.testing import assert_preserves
 from strategies.batches.batch import batch
 from strategies.batches.part_costs import MOST_SUMS, MOST_WARPS, Split, best_split, blocks, cycles
 from strategies.batches.parts import UNROLLED, Parts, terms_at_once
-from strategies.batches.plans import BULK, RUNS, THREADS, by_threads, padding, small_split, suit_padded_parts
+from strategies.batches.plans import (
+    BULK,
+    RUNS,
+    THREADS,
+    by_threads,
+    in_rows,
+    padding,
+    small_split,
+    suit_padded_parts,
+)
 from strategies.memory_bound.blocks import WARP
+from strategies.search.batches import alternatives
 from tests.support.batches import chosen, exact, lowered, operands_of, products, program, sizes_of
 from tests.support.nightly import every_other
 from tests.support.programs import succeeded
@@ -224,6 +234,14 @@ def test_parts_of_16_bits_are_exact(type_: str) -> None:
         rows, columns = split.parts.rows, split.parts.columns
         low = lowered(term, by=THREADS, epilogue="shared", rows=rows, columns=columns, count=split.count)
         assert exact(term, low)
+
+
+def test_parts_come_before_stores_of_few_bytes_if_rows_do_not_build() -> None:
+    """A compiler spills registers of some kernels; stores of a row each took ten times as long."""
+    sizes = sizes_of(products(1 << 14, 119, 40, 7, "f32", "AT"))
+    points = [dict(point.parameters) for point in alternatives(sizes, in_rows(sizes))]
+    assert points[0] == {} and points[-1] == {"epilogue": "direct"}
+    assert points[-2]["by"] == THREADS and {"rows", "columns"} <= points[-2].keys()
 
 
 def test_what_changes_nothing_is_refused() -> None:
