@@ -501,7 +501,7 @@ SECTIONS |= {
 HELPERS = frozenset(
     "flatten in_zips in_components fuse_tiles in_tiles in_blocks if_in_list outermost_map computing in_warp"
     " by_instructions on_fragments finish_epilogue in_slices in_place forms_in_place beside_products at_parts_of_list"
-    " as_folds one_map_over_parts fused_over_parts maps_in_warp".split()
+    " as_folds fused_over_parts maps_in_warp".split()
 )
 
 

@@ -21,10 +21,9 @@ FEW = 4  # blocks, of which each that has no registers is missed; of more, these
 def resident_blocks(function: i.Function, launch: Launch) -> int:
     """As many blocks as there is room for; one, if blocks do other work meanwhile."""
     room = SHARED // (launch.shared_bytes + OF_BLOCK)
-    if not _waits_once(function.body) or not (_multiplies(function.body) or room <= FEW):
+    registers = _registers(function.body, room) if _waits_once(function.body) else None
+    if registers is None:
         return 1
-    fragments = thread_registers(sums(function.body, i.MmaFragment), operands(function.body))
-    registers = fragments if _multiplies(function.body) else number_registers(numbers(function.body))
     rooms = (
         room,
         THREADS // launch.threads,
@@ -34,16 +33,19 @@ def resident_blocks(function: i.Function, launch: Launch) -> int:
     return max(1, min(rooms))
 
 
+def _registers(body: i.Command, room: int) -> int | None:
+    """What a thread needs, for fragments, or for numbers if shared memory has room for few blocks."""
+    if any(isinstance(c, i.MmaFragment) for c in i.commands(body)):
+        return thread_registers(sums(body, i.MmaFragment), operands(body))
+    kept = numbers(body)
+    return number_registers(kept) if kept >= MANY and room <= FEW else None
+
+
 def _waits_once(body: i.Command) -> bool:
-    """Whether threads compute with what bulk copies have brought, all of it before the first sum."""
+    """Whether bulk copies have brought all of what threads compute with, before they begin."""
     inner = list(i.commands(body))
     again = [c for c in inner if isinstance(c, i.WarpSpecialise) or (isinstance(c, i.For) and _waits(c))]
-    return (_multiplies(body) or numbers(body) >= MANY) and _waits(body) and not again
-
-
-def _multiplies(body: i.Command) -> bool:
-    """Whether warps multiply fragments."""
-    return any(isinstance(c, i.MmaFragment) for c in i.commands(body))
+    return _waits(body) and not again
 
 
 def _waits(command: i.Command) -> bool:

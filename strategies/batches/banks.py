@@ -162,5 +162,10 @@ def distances(octets: int) -> list[int]:
 
 def conflicts(run: Run, places: Iterable[tuple[int, int]]) -> int:
     """How many of the accesses are to different words of the same bank, at most."""
-    words = {run.at(row, column) // BANK for row, column in places}
-    return max(Counter(word % BANKS for word in words).values())
+    return turns((run.at(row, column) for row, column in places), BANK)
+
+
+def turns(places: Iterable[int], bytes_: int) -> int:
+    """How many accesses to so many bytes each, at these places in bytes, are in the same banks, at most."""
+    apart = {place // bytes_ for place in places}
+    return max(Counter(each % (BANKS * BANK // bytes_) for each in apart).values())

@@ -121,7 +121,16 @@ def is_unrolled(sizes: Sizes, tile: Tile) -> bool:
 def blocks(sizes: Sizes, tile: Tile) -> int:
     """How many a multiprocessor has room for. The copying unit pads no rows in shared memory."""
     registers = min(MOST_OF_THREAD, thread_registers(tile.sums, tile.operands))
-    warps = QUARTERS * (REGISTERS // (WARP * registers))
     read, written = sum(sizes.read), sizes.written
     shared = max(read, written) if tile.count == 1 else tile.count * (read + written)
-    return max(1, min(warps // tile.warps(sizes), ROOM // (shared + RESERVED), MOST_BLOCKS))
+    return fitting(registers, tile.warps(sizes), shared)
+
+
+def fitting(registers: int, warps: int, shared: int) -> int:
+    """How many blocks of so many warps a multiprocessor has room for, at least one.
+
+    registers: of a thread
+    shared:    bytes of shared memory of a block
+    """
+    in_registers = QUARTERS * (REGISTERS // (WARP * registers)) // warps
+    return max(1, min(in_registers, ROOM // (shared + RESERVED), MOST_BLOCKS))

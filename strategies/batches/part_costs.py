@@ -7,17 +7,16 @@ were fitted to 773 kernels of 108 shapes, measured on an H200 (benchmarks/result
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
 
 from rise.instructions import number_registers
-from strategies.batches.banks import BANK, BANKS, Run
-from strategies.batches.costs import BYTES, MOST_BLOCKS, QUARTERS, REGISTERS
+from strategies.batches.banks import BANK, Run, turns
+from strategies.batches.costs import BYTES, fitting
 from strategies.batches.parts import Parts
-from strategies.batches.sizes import CHUNK, RESERVED, ROOM, Sizes
+from strategies.batches.sizes import CHUNK, Sizes
 from strategies.memory_bound.blocks import WARP
 
 LEAST_WARPS, MOST_WARPS = 3, 16  # of a block
@@ -27,7 +26,6 @@ COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # matrices of a bl
 LEAST_BLOCKS = 264  # two for each of the 132 multiprocessors of an H200
 MOST_SHARED = 64 * 1024  # bytes of several matrices
 SCHEDULERS = 4  # of a multiprocessor, each of which starts an instruction in a cycle
-RESIDENT = 2048  # threads of a multiprocessor
 LINE = 128  # bytes of global memory that one access of a warp reaches at once
 MEMORY, MULTIPLY, ACCESS = 0.99, 1.33, 0.98  # factors of times, which were measured
 STORE, DIRECT = 3.2, 3.0  # cycles of a store of a warp: for each turn, and for each line of global memory
@@ -75,14 +73,22 @@ def best_split(
     padding:     elements that rows are padded by
     stored:      whether only those count whose results leave as a run
     """
-    known = (split for split in candidates(sizes, part, count, padding) if split.stored or not stored)
-    return min(known, key=lambda split: cycles(sizes, split))
+    return next(split for split in ranked(sizes, part, count, padding) if split.stored or not stored)
 
 
 def best_parts(sizes: Sizes, number: int) -> list[tuple[int, int]]:
     """The rows and columns of a thread for the fastest of them, which differ in these."""
-    ranked = sorted(candidates(sizes), key=lambda split: cycles(sizes, split))
-    return list(dict.fromkeys((split.parts.rows, split.parts.columns) for split in ranked))[:number]
+    known = ((split.parts.rows, split.parts.columns) for split in ranked(sizes))
+    return list(dict.fromkeys(known))[:number]
+
+
+@lru_cache(maxsize=1 << 8)
+def ranked(
+    sizes: Sizes, part: tuple[int, int] = (0, 0), count: int = 0, padding: int = 0
+) -> tuple[Split, ...]:
+    """All candidates, the fastest first."""
+    known = candidates(sizes, part, count, padding)
+    return tuple(sorted(known, key=lambda split: cycles(sizes, split)))
 
 
 def candidates(
@@ -120,7 +126,7 @@ def cycles(sizes: Sizes, split: Split) -> float:
     parts, count, depth = split.parts, split.count, sizes.depth
     warps = split.threads(sizes) // WARP
     each = split.turns(sizes) * warps / count  # parts of a matrix, by warps
-    loads, turns = accesses(sizes, parts, split.padding)
+    loads, reads = accesses(sizes, parts, split.padding)
     instructions = depth * (parts.sums + loads)
     memory = sizes.bytes / BYTES
     stores = each * parts.sums
@@ -134,7 +140,7 @@ def cycles(sizes: Sizes, split: Split) -> float:
     times = (
         MEMORY * memory * (2 if written_alone else 1),
         MULTIPLY * FEW_WARPS.get(warps, 1) * each * instructions / SCHEDULERS,
-        ACCESS * each * depth * turns,
+        ACCESS * each * depth * reads,
         stores,
         0 if split.padding else COPY * (len(sizes.read) + split.stored) / count,
         life / (count * blocks(sizes, split)),
@@ -144,15 +150,7 @@ def cycles(sizes: Sizes, split: Split) -> float:
 
 def blocks(sizes: Sizes, split: Split) -> int:
     """How many a multiprocessor has room for."""
-    parts, threads = split.parts, split.threads(sizes)
-    registers = number_registers(parts.sums)
-    rooms = (
-        QUARTERS * (REGISTERS // (registers * WARP)) * WARP // threads,
-        ROOM // (split.shared(sizes) + RESERVED),
-        RESIDENT // threads,
-        MOST_BLOCKS,
-    )
-    return max(1, min(rooms))
+    return fitting(number_registers(split.parts.sums), split.threads(sizes) // WARP, split.shared(sizes))
 
 
 def accesses(sizes: Sizes, parts: Parts, padding: int = 0) -> tuple[float, float]:
@@ -178,27 +176,19 @@ def _loads(
     parts:  how many a matrix has, and how many of them are along its columns
     Numbers of 16 bits are loaded one by one, and each is converted.
     """
-    of_matrix, across = parts
-    numbered = (divmod(lane, of_matrix) for lane in range(WARP))
-    lanes = {(matrix, part // across if of_rows else part % across) for matrix, part in numbered}
+    lanes = {(matrix, row if of_rows else column) for matrix, row, column in _lanes(*parts)}
     step, term = (run.row, run.column) if of_rows else (run.column, run.row)
     along, whole = term == run.width, run.width >= BANK
     vector = (gcd(run.line, CHUNK) // run.width if along else group) if whole else 1
     apart = step if along else group * step
     words = max(1, vector * run.width // BANK)
-    turns = max(words, _turns((matrix * bytes_ + lane * apart for matrix, lane in lanes), words * BANK))
-    return each / vector * (1 if whole else 2), each / vector * turns
-
-
-def _turns(places: Iterable[int], bytes_: int) -> int:
-    """How many of the accesses to so many bytes are in the same banks, at most."""
-    apart = {place // bytes_ for place in places}
-    return max(Counter(each % (BANKS * BANK // bytes_) for each in apart).values())
+    taken = max(words, turns((matrix * bytes_ + lane * apart for matrix, lane in lanes), words * BANK))
+    return each / vector * (1 if whole else 2), each / vector * taken
 
 
 def store_turns(sizes: Sizes, parts: Parts) -> int:
     """Turns in which a warp stores an element of each of its parts to shared memory."""
-    return _turns(_stored(sizes, parts), BANK)
+    return turns(_stored(sizes, parts), BANK)
 
 
 def lines(sizes: Sizes, parts: Parts) -> int:
@@ -208,11 +198,13 @@ def lines(sizes: Sizes, parts: Parts) -> int:
 
 def _stored(sizes: Sizes, parts: Parts) -> list[int]:
     """Where the first elements of the parts of a warp are stored, in bytes, of several matrices or one."""
-    across, each, (down, wide) = parts.across(sizes), parts.of_matrix(sizes), parts.group
-    places = (
-        (lane // each, lane % each // across * down, lane % each % across * wide) for lane in range(WARP)
-    )
+    (down, wide), rows, columns = parts.group, sizes.rows, sizes.columns
     return [
-        ((matrix * sizes.rows + row) * sizes.columns + column) * sizes.width_of_result
-        for matrix, row, column in places
+        ((matrix * rows + row * down) * columns + column * wide) * sizes.width_of_result
+        for matrix, row, column in _lanes(parts.of_matrix(sizes), parts.across(sizes))
     ]
+
+
+def _lanes(of_matrix: int, across: int) -> list[tuple[int, int, int]]:
+    """For each lane of a warp the matrix of its part, and the row and the column of parts."""
+    return [(lane // of_matrix, *divmod(lane % of_matrix, across)) for lane in range(WARP)]

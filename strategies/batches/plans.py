@@ -121,7 +121,7 @@ def suit_padded(sizes: Sizes) -> bool:
     large = min(sizes.rows, sizes.columns) >= LEAST_PADDED and not sizes.are_chunks and suit_bulk(sizes)
     small = _elements(sizes) <= MOST_CROWDED and sizes.bytes >= LEAST_BULK
     crowded = small and sizes.width == TRANSPOSED and _crowded(sizes)
-    return (large or crowded) and _two_fit(sizes, max(sizes.padded))
+    return (large or crowded) and two_fit(sizes, max(sizes.padded))
 
 
 def suit_second(sizes: Sizes) -> bool:
@@ -137,11 +137,11 @@ def suit_second(sizes: Sizes) -> bool:
     crowded = runs.right.line % ALL_BANKS == 0 and sizes.rows > TALL[-1] and sizes.depth >= LEAST_CROWDED
     pairs = -(-runs.right.line // (PAIR * sizes.width))  # of elements of a row of the second operand
     even = evenly_divided(pairs, in_bulk_second(sizes).threads) <= MOST_LONGER * pairs
-    fit = even and _two_fit(sizes, sizes.padded[1])
+    fit = even and two_fit(sizes, sizes.padded[1])
     return sizes.by_fragments and (large or crowded) and fit and not _writes_most(sizes)
 
 
-def _two_fit(sizes: Sizes, padded: int) -> bool:
+def two_fit(sizes: Sizes, padded: int = 0) -> bool:
     """Whether a multiprocessor has room for two blocks, with so many bytes of padded rows beside runs."""
     return sum(sizes.read) + padded + RESERVED <= ROOM // 2
 
@@ -273,8 +273,10 @@ def padding(sizes: Sizes) -> int:
 def suit_padded_parts(sizes: Sizes) -> bool:
     """Whether threads that pad rows are faster than the copying unit, which cannot."""
     longer = padding(sizes)
+    if not longer:
+        return False
     padded, as_they_are = (best_split(sizes, padding=more) for more in (longer, 0))
-    return longer > 0 and cycles_of_parts(sizes, padded) < cycles_of_parts(sizes, as_they_are)
+    return cycles_of_parts(sizes, padded) < cycles_of_parts(sizes, as_they_are)
 
 
 def small_split(sizes: Sizes) -> Split | None:
@@ -282,11 +284,10 @@ def small_split(sizes: Sizes) -> Split | None:
 
     None where fragments, or whole rows, are faster. Results leave as runs: stores of few bytes take long.
     """
-    padded = (-(-size // part) * part for size, part in zip(sizes.product, FRAGMENTS["f16"], strict=True))
-    used = prod(sizes.product) / prod(padded)
-    if sizes.runs is None or sizes.width != TRANSPOSED or used > LITTLE_USED:
+    if sizes.runs is None or sizes.width != TRANSPOSED or prod(sizes.product) not in SMALL_PRODUCTS:
         return None
-    if prod(sizes.product) not in SMALL_PRODUCTS:
+    padded = (-(-size // part) * part for size, part in zip(sizes.product, FRAGMENTS["f16"], strict=True))
+    if prod(sizes.product) / prod(padded) > LITTLE_USED:
         return None
     split = best_split(sizes, stored=True)
     limited = sizes.bytes / BYTES >= LIMITED * cycles_of_parts(sizes, split)

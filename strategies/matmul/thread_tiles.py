@@ -52,7 +52,7 @@ PART = 4  # dimensions of a thread's part: groups of rows and rows, groups of co
 # folds with the maps before them inside
 as_folds: Strategy = normalize(choice(a.REDUCE_MAP, low.REDUCE_SEQ, a.REDUCE_SEQ_MAP))
 # views next to what they rearrange, and one map over a list of parts
-one_map_over_parts: Strategy = seq(argument(seq(view_inward, flatten)), repeat(a.MAP_FUSION))
+_one_map: Strategy = seq(argument(seq(view_inward, flatten)), repeat(a.MAP_FUSION))
 
 
 # --- operands ---------------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ class Layout:
         """A block's tile: products by threads, each of which finishes the elements that it has."""
         tiled = seq(parts(*self.warp), arguments(4, mapped(self._by_lanes)))
         beside = with_parts_abstracted(is_product, lambda _: tiled)
-        one_map = arguments(4, seq(one_map_over_parts, mapped(arguments(5, one_map_over_parts))))
+        one_map = arguments(4, seq(_one_map, mapped(arguments(5, _one_map))))
         with_epilogue = seq(
             check(lambda e: not is_product(e), "epilogue"), beside, at_products(self._folds), one_map
         )

@@ -31,8 +31,9 @@ from strategies.batches.plans import (
     suit_padded,
     suit_padded_parts,
     suit_second,
+    two_fit,
 )
-from strategies.batches.sizes import MANY, RESERVED, ROOM, Sizes
+from strategies.batches.sizes import MANY, Sizes
 from strategies.batches.tiles import slices, tiles
 from strategies.matmul.cuda_core import Tile
 from strategies.matmul.kernels import has_product
@@ -104,10 +105,12 @@ def _reason(point: Point, sizes: Sizes, plan: Plan) -> str:
         return f"tiles of each matrix, since {why}"
     given = dict(point.parameters)
     count = given.get("count", 0)
-    by_copies = PLANS.get(given.get("operands", "")) if plan.parts is None else None
-    taken = by_copies(sizes) if by_copies is not None else plan
-    if given.get("by") == THREADS:
-        taken = by_threads(sizes, (given["rows"], given["columns"]), count)
+    operands = given.get("operands", "")
+    if plan.parts or given.get("by") == THREADS:
+        part = (given.get("rows", 0), given.get("columns", 0))
+        taken = by_threads(sizes, part, count, operands == BULK)
+    else:
+        taken = PLANS[operands](sizes) if operands in PLANS else plan
     count = count or taken.count
     done = "multiplied" if sizes.operand else "computed"
     return f"{count} of a batch of {many} for each block, {done} by {WORKERS[taken.by]}"
@@ -152,11 +155,6 @@ def of_threads(split: Split) -> Point:
     return Point.of(
         "batch", {"by": THREADS, "operands": BULK, "count": split.count, **part, "epilogue": SHARED}
     )
-
-
-def two_fit(sizes: Sizes) -> bool:
-    """Whether a multiprocessor has room for two blocks with a matrix each: one computes while one waits."""
-    return sum(sizes.read) + RESERVED <= ROOM // 2
 
 
 def copied_in_bulk(sizes: Sizes) -> Iterator[Point]:

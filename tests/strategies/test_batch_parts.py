@@ -110,7 +110,8 @@ ELSEWHERE = {
 def test_what_stands_around_products_stays_in_the_kernel(name: str) -> None:
     term = program(ELSEWHERE[name])
     low = succeeded(batch()(term)).term
-    assert max(sums_of(generate(low, "f"))) == by_threads(sizes_of(term)).parts.sums  # type: ignore[union-attr]
+    parts = by_threads(sizes_of(term)).parts
+    assert parts is not None and max(sums_of(generate(low, "f"))) == parts.sums
     assert exact(term, low)
 
 
