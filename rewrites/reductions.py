@@ -125,7 +125,7 @@ FOLD_AND_REST = rule(
     f"xs |> {FOLD}",
     "xs |> drop(n) |> reduceSeq(Local)(fun(acc, x => f(acc, x)), xs |> take(n) |> " + FOLD + ")",
     sizes=("n",),
-    meaning="A loop as two after each other.",
+    meaning="A loop as two loops, one after the other.",
 )
 FOLD_JOIN = rule(
     "J >> reduceSeq",

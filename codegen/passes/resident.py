@@ -15,7 +15,7 @@ QUARTERS = 4  # of a multiprocessor, with as many registers each
 SHARED, OF_BLOCK = 228 * 1024, 1024  # bytes of a multiprocessor, and what a block takes besides its own
 THREADS, BLOCKS = 2048, 32  # of a multiprocessor
 MANY = 8  # numbers of a thread for which the compiler of CUDA may take too many registers
-FEW = 4  # blocks, of which each that has no registers is missed; of more, these registers would be too few
+FEW = 4  # blocks: where shared memory has room for more, kernels would spill registers (measured)
 
 
 def resident_blocks(function: i.Function, launch: Launch) -> int:

@@ -20,7 +20,7 @@ from strategies.batches.sizes import CHUNK, Sizes
 from strategies.memory_bound.blocks import WARP
 
 LEAST_WARPS, MOST_WARPS = 3, 16  # of a block
-FEW_WARPS = {1: 1.7, 2: 1.35}  # how much longer blocks of fewer multiply: they keep some schedulers busy only
+FEW_WARPS = {1: 1.7, 2: 1.35}  # how many times as long blocks of fewer take: some schedulers are idle
 MOST_ROWS, MOST_SUMS = 8, 64  # of a thread: rows or columns, and sums
 COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # matrices of a block
 LEAST_BLOCKS = 264  # two for each of the 132 multiprocessors of an H200

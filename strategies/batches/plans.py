@@ -46,13 +46,11 @@ LEAST_SECOND, LEAST_TERMS = 81, 41  # the same of the second operand only, and t
 LEAST_CROWDED = 24  # terms of sums where its rows are crowded
 MOST_LONGER = 1.6  # how many times as long its rows may be copied, so that threads divide them evenly
 MOST_CROWDED = 32 * 40  # elements of a result, up to which crowded rows of its operands are padded
-LEAST_IN_PARTS, LEAST_TERMS_IN_PARTS = 2000, 8  # multiplications of a product, and terms of its sums, from
-# which on threads compute parts of it (measured)
-SMALL_PRODUCTS = range(250, 9001)  # multiplications of products of 16 bits of which threads compute parts, if
-LITTLE_USED, LIMITED = (
-    0.16,
-    0.9,
-)  # no more of a fragment is used, and so much of the cost is memory (measured)
+LEAST_IN_PARTS = 2000  # multiplications of a product, from which on threads compute parts of it (measured)
+LEAST_TERMS_IN_PARTS = 8  # terms of its sums, from which on they do so (measured)
+SMALL_PRODUCTS = range(250, 9001)  # multiplications of products of 16 bits of which they may do so
+LITTLE_USED = 0.16  # the part of fragments that such a product uses, up to which they do so (measured)
+LIMITED = 0.9  # the time of memory, over the cost, from which on they do so (measured)
 LITTLE = 1 / 8  # bytes that are read, for each that is written
 RESULTS = range(12 * 1024, 48 * 1024 + 1)  # bytes of these results
 
