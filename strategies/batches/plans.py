@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from strategies.batches.banks import PAIR
+from strategies.batches.banks import BANK, PAIR
 from strategies.batches.costs import BYTES, UNSPILLED, Tile, best_tile, cost, cycles
 from strategies.batches.fragments import COLUMNS, FRAGMENTS, ROWS
 from strategies.batches.part_costs import LEAST_WARPS, Split, best_split
@@ -40,7 +40,7 @@ LEAST_OF_MANY = 5 * 512  # the same of several odd matrices, of those that are a
 LARGEST_OF_MANY = 20 * 1024  # bytes of a product of which it brings several
 CROWDED, CROWDED_CHUNKS = 1.3, 1.5  # the cost, over the time of memory, up to which it brings crowded rows
 WORTH = 0.965  # the cost, over that of the usual tile, below which another tile replaces it
-MOST_AT_ONCE, MANY_RUNS = 4, 4096  # matrices of a run, of which there are at least so many
+MOST_AT_ONCE, MANY_RUNS = 8, 4096  # matrices of a run, of which there are at least so many
 LEAST_PADDED = 113  # rows and columns, from which on both operands are copied to padded rows
 LEAST_SECOND, LEAST_TERMS = 81, 41  # the same of the second operand only, and terms of sums
 LEAST_CROWDED = 24  # terms of sums where its rows are crowded
@@ -48,11 +48,14 @@ MOST_LONGER = 1.6  # how many times as long its rows may be copied, so that thre
 MOST_CROWDED = 32 * 40  # elements of a result, up to which crowded rows of its operands are padded
 LEAST_IN_PARTS = 2000  # multiplications of a product, from which on threads compute parts of it (measured)
 LEAST_TERMS_IN_PARTS = 8  # terms of its sums, from which on they do so (measured)
-SMALL_PRODUCTS = range(250, 9001)  # multiplications of products of 16 bits of which they may do so
+SMALL_PRODUCTS = range(160, 9001)  # multiplications of products of 16 bits of which they may do so
 LITTLE_USED = 0.16  # the part of fragments that such a product uses, up to which they do so (measured)
 LIMITED = 0.9  # the time of memory, over the cost, from which on they do so (measured)
-LITTLE = 1 / 8  # bytes that are read, for each that is written
+HARDLY_USED, HARDLY_LIMITED = 0.1, 0.78  # the same where a smaller part of fragments is used
+LITTLE = 1 / 8  # bytes that are read, for each that is written, where rows are swizzled or tf32
 RESULTS = range(12 * 1024, 48 * 1024 + 1)  # bytes of these results
+LITTLE_OF_FEW, LEAST_OF_FEW = 0.4, 9600  # the same of other rows, if sums have few terms; bytes of results
+LEAST_UNEVEN = 15000  # bytes of such results that have an odd number of columns
 
 
 @dataclass(frozen=True)
@@ -87,8 +90,7 @@ def plan_of(sizes: Sizes, part: int = 0, wide: int = 0) -> Plan:
     """
     if not sizes.by_fragments:
         return by_threads(sizes)
-    fits = sizes.whole(ALIGNMENTS[-1]) * sizes.bytes <= 2 * TILE
-    return by_warps(sizes) if _of_one_warp(sizes) and fits else by_blocks(sizes, part, wide)
+    return by_warps(sizes) if _fits_warp(sizes) else by_blocks(sizes, part, wide)
 
 
 # --- by the copying unit ----------------------------------------------------------------------------------
@@ -97,13 +99,16 @@ def plan_of(sizes: Sizes, part: int = 0, wide: int = 0) -> Plan:
 def suit_bulk(sizes: Sizes) -> bool:
     """Whether the copying unit is faster than threads: measured.
 
-    It cannot pad rows, so rows as long as all banks start in the same bank, unless they are swizzled.
+    It cannot pad rows, so rows as long as all banks start in the same bank, unless they are swizzled. A warp
+    brings small matrices itself; of those that several warps multiply, a block has many, or large ones.
     """
+    if not sizes.by_fragments or _writes_most(sizes):
+        return False
+    several = max(numbers_at_once(sizes)) == MOST_AT_ONCE
     odd = LEAST_OF_MANY if sizes.are_apart or at_once(sizes) > 1 else LEAST_ODD
     least = odd if sizes.is_odd else LEAST_BULK
-    large = sizes.bytes >= (least if _of_one_warp(sizes) else LEAST_OF_MANY)
-    slow = _writes_most(sizes) or (_crowded(sizes) and _read_again(sizes))
-    return sizes.by_fragments and large and not slow
+    large = sizes.bytes >= (least if _fits_warp(sizes) else 0 if several else LEAST_OF_MANY)
+    return large and not (_crowded(sizes) and _read_again(sizes))
 
 
 def suit_padded(sizes: Sizes) -> bool:
@@ -145,8 +150,16 @@ def two_fit(sizes: Sizes, padded: int = 0) -> bool:
 
 
 def _writes_most(sizes: Sizes) -> bool:
-    """Whether little is read for many results: threads then bring it to padded rows sooner (measured)."""
-    return sum(sizes.read) <= LITTLE * sizes.written and sizes.written in RESULTS
+    """Whether little is read for many results: threads then bring it to padded rows sooner (measured).
+
+    They also store results, and lose where these are aligned to less than a word.
+    """
+    read, written = sum(sizes.read), sizes.written
+    if sizes.pattern or sizes.width != TRANSPOSED:
+        return read <= LITTLE * written and written in RESULTS
+    even = sizes.columns % 2 == 0 or written >= LEAST_UNEVEN
+    few = sizes.depth <= ROWS and read <= LITTLE_OF_FEW * written
+    return few and even and written >= LEAST_OF_FEW and written % BANK == 0
 
 
 def _crowded(sizes: Sizes) -> bool:
@@ -175,8 +188,10 @@ def _read_again(sizes: Sizes) -> bool:
     return best is None or cost(sizes, best) > most * sizes.bytes / BYTES
 
 
-def _of_one_warp(sizes: Sizes) -> bool:
-    return _elements(sizes) <= ONE_WARP
+def _fits_warp(sizes: Sizes) -> bool:
+    """Whether one warp multiplies a matrix, of which a block has as many as are whole words."""
+    fits = sizes.whole(ALIGNMENTS[-1]) * sizes.bytes <= 2 * TILE
+    return fits and _elements(sizes) <= ONE_WARP
 
 
 def _elements(sizes: Sizes) -> int:
@@ -284,11 +299,15 @@ def small_split(sizes: Sizes) -> Split | None:
     """
     if sizes.runs is None or sizes.width != TRANSPOSED or prod(sizes.product) not in SMALL_PRODUCTS:
         return None
+    if _writes_most(sizes):
+        return None
     padded = (-(-size // part) * part for size, part in zip(sizes.product, FRAGMENTS["f16"], strict=True))
-    if prod(sizes.product) / prod(padded) > LITTLE_USED:
+    used = prod(sizes.product) / prod(padded)
+    if used > LITTLE_USED:
         return None
     split = best_split(sizes, stored=True)
-    limited = sizes.bytes / BYTES >= LIMITED * cycles_of_parts(sizes, split)
+    least = HARDLY_LIMITED if used <= HARDLY_USED else LIMITED
+    limited = sizes.bytes / BYTES >= least * cycles_of_parts(sizes, split)
     return split if limited and split.threads(sizes) >= LEAST_WARPS * WARP else None
 
 
@@ -342,7 +361,7 @@ def by_warps(sizes: Sizes) -> Plan:
 
 def by_blocks(sizes: Sizes, part: int, wide: int) -> Plan:
     """As few matrices as are whole vectors, which take the room of several blocks of a multiprocessor."""
-    if sizes.rows >= _elements_from(sizes):
+    if sizes.rows >= _elements_from(sizes) or _writes_most(sizes):
         return by_elements(sizes, part, wide)
     counts = [sizes.whole(alignment) for alignment in ALIGNMENTS]
     limits = [(2 * TILE, True), (LARGEST, True), (ROOM // 3, True), (ROOM // 2, True), (ROOM, False)]
@@ -372,7 +391,7 @@ def _elements_from(sizes: Sizes) -> int:
 
 def by_elements(sizes: Sizes, part: int, wide: int) -> Plan:
     """One matrix, in padded rows. Results leave as one run if there is room: measured."""
-    part = part or (2 * ROWS if sizes.rows > 3 * ROWS else ROWS)
+    part = part or (2 * ROWS if sizes.rows > 3 * ROWS or _writes_most(sizes) else ROWS)
     stored = max(sum(sizes.padded), sizes.written) + RESERVED <= ROOM
     alone = sizes.is_odd and part > ROWS
     return Plan(

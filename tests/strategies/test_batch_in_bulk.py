@@ -205,7 +205,7 @@ def test_padded_rows_are_for_large_matrices_whose_rows_are_no_chunks() -> None:
     for result in (2, 4):
         taken = [n for n in range(97, 129) if padded(n, n, n, result)]
         assert taken == [n for n in range(113, 129) if n % 8]
-    assert padded(127, 120, 5) and not padded(127, 33, 127) and not padded(33, 127, 127)
+    assert padded(127, 120, 17) and not padded(127, 33, 127) and not padded(33, 127, 127)
     assert padded(113, 113, 113, 4, (113 * 4,)), "a number for each row takes little room"
     assert not padded(113, 113, 113, 4, (113 * 113 * 4,)), "a matrix leaves room for one block only"
 
