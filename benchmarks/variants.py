@@ -8,9 +8,10 @@ A line of the file is what is computed, and with which schedule:
                                                                and columns, tiles of a band
     tiled 8 4096 7168 128 | auto                               of groups of as many whole tiles
     batch 128 f16 | batch rows=32                              n, the type of results; 300 MB in all
-    products 97 31 120 AT bf16 f32 | auto                      m, n, k; whether operands are stored as they
+    products 97 31 120 AT bf16 f32 C relu | auto               m, n, k; whether operands are stored as they
                                                                are (A) or transposed (T); types of operands
-                                                               (f16, bf16, tf32) and results; 300 MB
+                                                               (f16, bf16, tf32, f32) and results; what is
+                                                               around them (around.py); 300 MB
     resident 128 f16 | batch rows=32                           the same, of 128 matrices that stay in the L2
                                                                cache: what a GPU with faster memory may take
     accumulated 8192 | tensor_core block=128,128,32 …          AB + C, sums and C in f32, m = n = k
@@ -35,6 +36,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import around
 import batched
 import grouped
 from timing import rotated_ms, write
@@ -96,8 +98,8 @@ def tables_of(case: Case) -> HostProgram | None:
 
 def definition(case: Case) -> Any:
     match case:
-        case "products", _, _, _, layouts, operand, result:
-            return check_text(products(layouts, operand, result))["products"]
+        case "products", _, _, _, layouts, operand, result, *words:
+            return check_text(around.program(layouts, operand, result, words))["products"]
         case "groups", *_:
             return rise.load(shipped("examples/groups.rise")).groupedProducts
         case "tiled", *_:
@@ -112,20 +114,6 @@ def definition(case: Case) -> Any:
             return getattr(rise.load(shipped("benchmarks/tables/layouts.rise")), name)
 
 
-def products(layouts: str, operand: str, result: str) -> str:
-    """The text of a batch of products. layouts: of both operands, T where one is stored transposed"""
-    stored = "f32" if operand == "tf32" else operand
-    number = "f32(tf32({}))" if operand == "tf32" else "f32({})"
-    rows, a = {"A": ("m.k", "A"), "T": ("k.m", "transpose(A)")}[layouts[0]]
-    columns, b = {"A": ("k.n", "transpose(B)"), "T": ("n.k", "B")}[layouts[1]]
-    terms = f"map((x, y) => {number.format('x')} * {number.format('y')})"
-    return (
-        f"def products(b: Nat, m: Nat, n: Nat, k: Nat)(As: b.{rows}.{stored}, Bs: b.{columns}.{stored}) ="
-        f" zip(As)(Bs) |> map((A, B) => {a} |> map(row => {b} |> map(col =>"
-        f" {result}(zip(row)(col) |> {terms} |> reduce(+, 0)))))"
-    )
-
-
 def as_stored(shapes: Sequence[tuple[int, int]], ways: str) -> list[tuple[int, int]]:
     """The shapes of operands in memory. ways: of each, T where it is stored transposed"""
     return [(n, m) if way == "T" else (m, n) for (m, n), way in zip(shapes, ways, strict=True)]
@@ -133,10 +121,10 @@ def as_stored(shapes: Sequence[tuple[int, int]], ways: str) -> list[tuple[int, i
 
 def sizes_of(case: Case) -> dict[str, int]:
     match case:
-        case "products", m, n, k, _, operand, result:
-            sizes = dict(zip("mnk", map(int, (m, n, k)), strict=True))
-            read = (sizes["m"] + sizes["n"]) * sizes["k"] * batched.WIDTH[operand]
-            return {"b": BYTES // (read + sizes["m"] * sizes["n"] * batched.WIDTH[result]), **sizes}
+        case "products", m, n, k, _, operand, result, *words:
+            sizes = {"m": int(m), "n": int(n), "k": int(k)}
+            batch = max(1, BYTES // around.bytes_of_matrix(*sizes.values(), operand, result, words))
+            return {"b": batch, **sizes, **({"p": -(-batch // 2)} if "chosen" in words else {})}
         case "groups", g, n, k, h, w, *_:
             return {**grouped.tiles(ROWS, int(g), int(h), int(n) // int(w)), "w": int(w), "k": int(k)}
         case "tiled", g, n, k, h:
@@ -152,6 +140,23 @@ def sizes_of(case: Case) -> dict[str, int]:
 
 
 # --- what they are compared with ------------------------------------------------------------------------
+
+
+def is_exact(error: Callable[[], float]) -> Launch:
+    """A check that the largest error, in units of what rounding allows, is at most one."""
+
+    def check() -> None:
+        found = error()
+        if not found <= 1:
+            raise SystemExit(f"wrong: {found} of what rounding allows")
+
+    return check
+
+
+def copy_of(torch: Any, bytes_: int) -> Launch:
+    """A launch that reads half of so many bytes, and writes the other half."""
+    source, target = (torch.zeros(bytes_ // 2 & ~15, device="cuda", dtype=torch.uint8) for _ in range(2))
+    return lambda: target.copy_(source)
 
 
 class Setting:
@@ -199,17 +204,16 @@ class Setting:
         self.others["memory"] = lambda: copy.copy_(w)
         self.factor["memory"] = (x.numel() + w.numel() + self.out.numel()) / (2 * w.numel())
 
-    def products(self, m: str, n: str, k: str, layouts: str, operand: str, result: str) -> None:
-        torch, b = self.torch, self.sizes["b"]
-        stored = batched.type_of(torch, operand)
-        shapes = [(int(m), int(k)), (int(k), int(n))]
-        apart = as_stored(shapes, layouts)
+    def products(
+        self, _m: str, _n: str, _k: str, layouts: str, operand: str, result: str, *words: str
+    ) -> None:
+        torch, (b, m, n, k) = self.torch, (self.sizes[name] for name in "bmnk")
         torch.backends.cuda.matmul.allow_tf32 = operand == "tf32"
-        # numbers of 11 bits are the same in tf32
-        drawn = [torch.randn((b, *shape), device="cuda").half().to(stored) for shape in apart]
-        self.inputs = tuple(drawn)
-        x, y = (d.transpose(1, 2) if way == "T" else d for d, way in zip(drawn, layouts, strict=True))
-        self.of_batch(x, y, result)
+        drawn = around.Drawn(torch, self.sizes, layouts, operand, result, words)
+        self.inputs, self.out = drawn.inputs, drawn.out
+        self.check = is_exact(drawn.largest_error)
+        self.others["copy"] = copy_of(torch, b * around.bytes_of_matrix(m, n, k, operand, result, words))
+        self.others["bmm"] = drawn.product()
 
     def batch(self, _: str, result: str) -> None:
         torch, (b, n) = self.torch, self.sizes.values()
@@ -228,17 +232,9 @@ class Setting:
         torch = self.torch
         shape = (*x.shape[:2], y.shape[2])
         self.out = torch.empty(shape, device="cuda", dtype=batched.type_of(torch, result))
-
-        def check() -> None:
-            error = batched.largest_error(torch, x, y, self.out)
-            if not error <= 1:
-                raise SystemExit(f"wrong: {error} of what rounding allows")
-
-        self.check = check
-        moved = (x.nbytes + y.nbytes + self.out.nbytes) // 2 & ~15
-        source, target = (torch.zeros(moved, device="cuda", dtype=torch.uint8) for _ in range(2))
+        self.check = is_exact(lambda: batched.largest_error(torch, x, y, self.out))
+        self.others["copy"] = copy_of(torch, x.nbytes + y.nbytes + self.out.nbytes)
         product = torch.empty(shape, device="cuda", dtype=x.dtype)
-        self.others["copy"] = lambda: target.copy_(source)
         self.others["bmm"] = lambda: torch.bmm(x, y, out=product)
 
     def single(self, ways: str, factors: tuple[float, ...] | None) -> None:

@@ -128,7 +128,8 @@ def on_fragments_of(
         if in_run:
             order = order_of(term, sizes, tile, fragment[2], bool(threads))
         else:
-            order = stored_order(term.type, (rows, columns), copies.vector <= PAIR) if threads else Order()
+            in_pairs, apart = copies.vector <= PAIR, _rows_are_apart(term)
+            order = stored_order(term.type, (rows, columns), in_pairs, apart) if threads else Order()
         step = fragment[2] * order.instructions
         depth = -(-k // step) * step
         sums = seq(
@@ -161,20 +162,27 @@ def on_fragments_of(
     return seq(products, separate_prologue, depending(whole), bring_prologue)
 
 
-def stored_order(result: Type, tile: tuple[int, int], in_pairs: bool = True) -> Order:
+def stored_order(result: Type, tile: tuple[int, int], in_pairs: bool = True, apart: bool = True) -> Order:
     """In which order lanes store a result with the fewest bank conflicts, if it is a run of odd rows.
 
     tile: rows and columns that a warp computes
     in_pairs: whether pairs of columns may be in any order, as threads bring no more of them at once
+    apart: whether rows may, else, as threads bring each by itself
     """
     sizes, element = shape(result)
     width = element.bytes if isinstance(element, Scalar) else 1
     if (sizes[-1].value or 1) * width % WIDEST == 0:
         return Order()
     rows, columns = (distances(size // ROWS_AT_ONCE) for size in tile)
-    orders = [Order(columns=apart) for apart in columns] if in_pairs else [Order(apart) for apart in rows]
+    orders = [Order(columns=n) for n in columns] if in_pairs else [Order(n) for n in rows if apart or n == 1]
     stored = Run.of(tile[0], sizes[-1].value or 1, width)
     return min(orders, key=lambda order: conflicts(stored, order.stored))
+
+
+def _rows_are_apart(term: Expr) -> bool:
+    """Whether no rows of the first operand of a product are adjacent in memory."""
+    known = (row_of(Product.of(part).operands[0]) for part in outermost_parts(term, is_product))
+    return all(row is not None and row.contiguity.dimensions[-1] for row in known)
 
 
 def order_of(term: Expr, sizes: Block, tile: tuple[int, int], terms: int, of_rows: bool = False) -> Order:

@@ -223,6 +223,15 @@ def test_results_in_rows_apart_are_exact(sizes: tuple[int, int, int, int], body:
     assert "reorder" in used(low) and exact(term, low)
 
 
+@pytest.mark.parametrize("body", ["rounded", "scaled"])
+def test_rows_that_threads_bring_several_of_at_once_stay_as_they_are(body: str) -> None:
+    """The first operand is stored by columns: four or more of its rows are one access of a thread."""
+    for m, n, k in ((40, 44, 12), (80, 125, 12), (24, 34, 8)):
+        term = products(2, m, n, k, layouts="TT", body=body)
+        low = succeeded(batch(by=BLOCKS, operands=ELEMENTS, count=1, rows=32)(term)).term
+        assert "copyAsync" in used(low) and exact(term, low)
+
+
 def stores_to_a_bank(side: int, width: int, order: Order) -> int:
     """How many words that eight rows of four lanes store at once are in the fullest of 32 banks."""
     places = [(row * order.apart, 2 * lane * order.columns) for row in range(8) for lane in range(4)]
