@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd, lcm, prod
 
-from rise.expr import Expr, Lambda, call, subterms
+from rewrites.result import Success
+from rise.expr import Expr, Lambda, Primitive, call, subterms
 from rise.types import SCALARS, TF32, Scalar, shape
 from strategies.abstraction import outermost_parts
 from strategies.batches.adjacent import adjacent
 from strategies.batches.banks import Matrices
 from strategies.batches.fragments import FRAGMENTS, ROWS, in_runs
 from strategies.batches.runs import PADDING, added_by_padding, arrays_of, row_bytes, stored_part, width_of
-from strategies.matmul.products import Product, is_product
+from strategies.core import seq, try_
+from strategies.matmul.products import Product, is_product, outline_matrix, separate_prologue
 from strategies.memory_bound.blocks import WARP, WIDEST, reduced_length
 
 ROOM, RESERVED = 227 * 1024, 1024  # bytes of a multiprocessor, and of each of its blocks besides its own
@@ -27,10 +29,31 @@ MANY = 1 << 20  # matrices of a batch, where their number is known at launch onl
 ALIGNMENTS = (WIDEST, 8, 4)  # bytes: of the runs of a block, the best first
 
 
-def multiplied_type(product: Product) -> str:
-    """The type of the numbers that a product multiplies: tf32 where it rounds those of 32 bits to it."""
-    rounds = any(part.type == TF32 for part in subterms(product.products))
-    return "tf32" if rounds else str(shape(product.rows.type)[1])
+def multiplied_type(product: Expr) -> str:
+    """The type of the numbers that a product multiplies, when what is done with operands is done before it.
+
+    tf32 where it rounds those of 32 bits to it; where more is done than a conversion, that of the products.
+    """
+    apart = seq(try_(outline_matrix), try_(separate_prologue))(product)
+    alone = (
+        next(iter(outermost_parts(apart.term, is_product)), product)
+        if isinstance(apart, Success)
+        else product
+    )
+    found = Product.of(alone)
+    if any(part.type == TF32 for part in subterms(found.products)):
+        return "tf32"
+    return str(shape((found.rows if _are_converted(found.products) else found.products).type)[1])
+
+
+def _are_converted(products: Expr) -> bool:
+    """Whether products are of numbers as they are in operands, but for their types."""
+    match call(products):
+        case "map", _, [Lambda(_, body), _]:
+            used = {part.declaration.name for part in subterms(body) if isinstance(part, Primitive)}
+            return used <= {"mul", "cast", "fst", "snd"}
+        case _:
+            return False
 
 
 @dataclass(frozen=True)
@@ -78,10 +101,11 @@ class Sizes:
         if not all(isinstance(shape(run)[1], Scalar) for run in runs):
             return None
         batch, rows, *rest = (size or 1 for size in known)
-        found = [Product.of(part) for part in outermost_parts(function, is_product)]
+        parts = list(outermost_parts(function, is_product))
+        found = [Product.of(part) for part in parts]
         depths = [product.length.value or 1 for product in found]
         read = [prod(n.value or 1 for n in shape(run)[0][1:]) * width_of(run) for run in runs]
-        operand = multiplied_type(found[0]) if found else ""
+        operand = multiplied_type(parts[0]) if parts else ""
         reductions = [length.value or 1 for part in subterms(function) if (length := reduced_length(part))]
         sides, terms = (rows, prod(rest), max(depths, default=1)), FRAGMENTS.get(operand, (0, 0, 0))[-1]
         return cls(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rewrites import algorithmic as a
 from rewrites import movement as m
+from rewrites.conversions import CONVERSION_LAST
 from rewrites.folds import FACTOR_OF_SUM
 from rewrites.lets import named_value
 from rewrites.members import MEMBERS_APART
@@ -180,6 +181,7 @@ def reads_a_result(term: Expr) -> bool:
 # products become matrices of their own; where an element is not a function of such, each sum becomes a map
 _products = seq(
     normalize(FACTOR_OF_SUM),
+    normalize(CONVERSION_LAST),
     normalize(BYTE_WIDENED),
     normalize(choice(a.SEPARATE_REDUCTION, m.DROP_UNUSED)),
     normalize(choice(a.SEPARATE_PRODUCT, m.DROP_UNUSED)),

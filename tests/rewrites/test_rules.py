@@ -126,6 +126,9 @@ SHAPES = (
     ("zip of zips, repeated", "zip(xs)(zip(ys)(zip(zip(xs)(ys))(zs)))"),
     ("factor of a sum", "xs |> map(fun(x => f32(f(x)) * c)) |> reduce(+, 0)"),
     ("product with a byte", "f32(i8(x)) * f32(f16(y))"),
+    ("conversion of factors, last", "max(f32(f16(x)), 2) * f32(f16(y))"),
+    ("conversion of factors, last", "f32(tf32(f32(x))) * -abs(min(0.5, f32(tf32(f32(y)))))"),
+    ("conversion of factors, last", "select(x < y, 0 - f32(bf16(x)), f32(bf16(y))) * f32(z)"),
     ("unsigned, as signed", "i32(u8(x))"),
     ("appliedAsLet", "(xs |> map(fun(x => x + 1))) |> fun(y => zip(y)(y |> map(g)))"),
     (
