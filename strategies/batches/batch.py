@@ -40,7 +40,14 @@ from strategies.batches.plans import (
     in_rows,
     plan_of,
 )
-from strategies.batches.runs import several, staged, staged_in_bulk, stored_in_bulk, through_shared
+from strategies.batches.runs import (
+    several,
+    staged,
+    staged_in_bulk,
+    stored_in_bulk,
+    through_shared,
+    with_shared,
+)
 from strategies.batches.sizes import Sizes
 from strategies.batches.threads import by_threads as in_turns
 from strategies.batches.threads import one_row, rows_of_matrices
@@ -177,6 +184,8 @@ def _by_blocks(plan: Plan, sizes: Sizes) -> Strategy:
     unpadded = by_copies and not pattern
     if plan.stored:
         compute = stored_in_bulk(compute) if unpadded else through_shared(plan.threads, compute)
+    if plan.operands in (RUNS, BULK):
+        compute = with_shared(plan.threads, compute)
     return several(plan.count, compute, zeros=not unpadded)
 
 

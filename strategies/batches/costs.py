@@ -1,6 +1,6 @@
 """The time that a multiprocessor takes for a matrix of a batch that the copying unit brings.
 
-It is a soft maximum of four times: of memory, of tensor cores, of shared memory, and of the blocks. A block
+It is a soft maximum of times: of memory, of tensor cores, of shared memory, and of the blocks. A block
 waits for its operands, multiplies, and waits until its results have left. Other blocks run meanwhile, as many
 as there are registers and shared memory for. So the best tiles are not those with the fewest loads, but those
 whose warps need few registers besides their sums.
@@ -23,6 +23,7 @@ from strategies.batches.sizes import RESERVED, ROOM, Sizes
 from strategies.memory_bound.blocks import WARP
 
 BYTES = 17.3  # that memory moves in a cycle of a multiprocessor
+CACHED = 1.5 * BYTES  # that the L2 cache does, of what all blocks read
 BLOCK = 2500  # cycles that a block waits, whatever it computes
 EACH, AT_ONCE = 8, 3  # cycles of an instruction: until a warp starts the next, and of the tensor cores
 ACCESS = 0.5  # cycles of an access of a warp to shared memory
@@ -90,9 +91,11 @@ def cycles(sizes: Sizes, tile: Tile) -> float:
     steps = -(-sizes.depth // terms)
     instructions = steps * (tile.rows // INSTRUCTION[0]) * -(-tile.columns // INSTRUCTION[1])
     memory = sizes.bytes / BYTES
-    life = BLOCK + tile.count * (EACH * instructions + memory)
+    common = sizes.common / CACHED
+    life = BLOCK + common + tile.count * (EACH * instructions + memory)
     times = (
         memory,
+        common / tile.count,
         ACCESS * warps * accesses(sizes.runs, tile.rows, tile.columns),
         AT_ONCE * warps * instructions,
         life / (tile.count * blocks(sizes, tile)),
@@ -123,7 +126,7 @@ def blocks(sizes: Sizes, tile: Tile) -> int:
     registers = min(MOST_OF_THREAD, thread_registers(tile.sums, tile.operands))
     read, written = sum(sizes.read), sizes.written
     shared = max(read, written) if tile.count == 1 else tile.count * (read + written)
-    return fitting(registers, tile.warps(sizes), shared)
+    return fitting(registers, tile.warps(sizes), sizes.common + shared)
 
 
 def fitting(registers: int, warps: int, shared: int) -> int:

@@ -14,7 +14,7 @@ from math import gcd
 
 from rise.instructions import number_registers
 from strategies.batches.banks import BANK, Run, turns
-from strategies.batches.costs import BYTES, fitting
+from strategies.batches.costs import BYTES, CACHED, fitting
 from strategies.batches.parts import Parts
 from strategies.batches.sizes import CHUNK, Sizes
 from strategies.memory_bound.blocks import WARP
@@ -61,7 +61,7 @@ class Split:
         """Bytes of shared memory; those of one matrix become those of its results."""
         read = self.count * (sum(sizes.read) + (sizes.longer[0] if self.padding else 0))
         written = self.count * sizes.written if self.stored else 0
-        return max(read, written) if self.count == 1 else read + written
+        return sizes.common + (max(read, written) if self.count == 1 else read + written)
 
 
 def best_split(
@@ -116,7 +116,8 @@ def _counts(sizes: Sizes, parts: Parts) -> list[int]:
         return -(-count * parts.of_matrix(sizes) // WARP)
 
     # matrices that are apart are a run each
-    most = 1 if any(sizes.adjacent) else min(sizes.batch // LEAST_BLOCKS, MOST_SHARED // sizes.bytes)
+    room = max(0, MOST_SHARED - sizes.common)
+    most = 1 if any(sizes.adjacent) else min(sizes.batch // LEAST_BLOCKS, room // sizes.bytes)
     fit = [count for count in COUNTS if count <= max(1, most) and warps(count) <= MOST_WARPS]
     return [count for count in fit if warps(count) >= LEAST_WARPS] or fit[-1:]
 
@@ -135,10 +136,12 @@ def cycles(sizes: Sizes, split: Split) -> float:
     else:
         stores *= DIRECT * lines(sizes, parts) / parts.stored_at_once(sizes)
     leave = LEAVE * count * sizes.written / BYTES if split.stored else 0
-    life = BLOCK + ARRIVE * count * memory + leave
+    common = sizes.common / CACHED
+    life = BLOCK + common + ARRIVE * count * memory + leave
     written_alone = not split.stored and sizes.written > MOSTLY_WRITTEN * sizes.bytes
     times = (
         MEMORY * memory * (2 if written_alone else 1),
+        common / count,
         MULTIPLY * FEW_WARPS.get(warps, 1) * each * instructions / SCHEDULERS,
         ACCESS * each * depth * reads,
         stores,

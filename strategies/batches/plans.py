@@ -146,7 +146,7 @@ def suit_second(sizes: Sizes) -> bool:
 
 def two_fit(sizes: Sizes, padded: int = 0) -> bool:
     """Whether a multiprocessor has room for two blocks, with so many bytes of padded rows beside runs."""
-    return sum(sizes.read) + padded + RESERVED <= ROOM // 2
+    return sum(sizes.read) + sizes.common + padded + RESERVED <= ROOM // 2
 
 
 def _writes_most(sizes: Sizes) -> bool:

@@ -11,7 +11,7 @@ from rewrites import views
 from rewrites.memory import BULK_STORE, COPIES, IN_GLOBAL, IN_SHARED, LAYOUT_CHANGED
 from rewrites.padding import EMPTY_ZIP, MAP_EMPTY, TAKE_EMPTY
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, missing
-from rewrites.runs import BY_MEMBERS
+from rewrites.runs import BY_MEMBERS, SHARED_BY_ALL, matrices_read
 from rewrites.staging import PAIRS_IN_PANELS
 from rise.expr import Expr
 from rise.types import Array, Data, Pair, Scalar, Type, shape
@@ -19,6 +19,7 @@ from strategies.core import (
     Rewrite,
     Strategy,
     argument,
+    body,
     choice,
     depending,
     id_,
@@ -124,6 +125,28 @@ def staged_in_bulk(pattern: int = 0) -> Strategy:
         width = pattern // max(map(width_of, runs))
         panels = id_ if set(map(row_bytes, runs)) == {pattern} else PAIRS_IN_PANELS.with_sizes(w=width)
         return seq(IN_SHARED, SWIZZLED.with_sizes(b=pattern), BULK_COPY, panels)
+
+    return depending(chosen)
+
+
+@prints_as_call
+def with_shared(threads: int, s: Rewrite) -> Strategy:
+    """s, with the matrices that all elements read in shared memory, copied there by all threads of a block.
+
+    before: xs |> map(x => f(x, ys))
+    after:  let y = ys |> toMem(Shared) in s(xs |> map(x => f(x, y)))
+    """
+
+    def copied(stored: Expr) -> Rewrite:
+        wide = vector_of(stored.type) * width_of(stored.type) >= ASYNCHRONOUS
+        return seq(COPY_ASYNC if wide else id_, argument(as_run(moved(threads))))
+
+    def chosen(term: Expr) -> Rewrite:
+        made = s
+        for number in range(len(matrices_read(term))):
+            named = seq(nth_operand(0, depending(copied)), nth_operand(1, body(made)))
+            made = seq(SHARED_BY_ALL.with_sizes(i=number), named)
+        return made
 
     return depending(chosen)
 

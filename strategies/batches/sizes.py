@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from math import gcd, lcm, prod
 
 from rewrites.result import Success
+from rewrites.runs import matrices_read
 from rise.expr import Expr, Lambda, Primitive, call, subterms
-from rise.types import SCALARS, TF32, Scalar, shape
+from rise.types import SCALARS, TF32, Scalar, Type, shape
 from strategies.abstraction import outermost_parts
 from strategies.batches.adjacent import adjacent
 from strategies.batches.banks import Matrices
@@ -46,6 +47,10 @@ def multiplied_type(product: Expr) -> str:
     return str(shape((found.rows if _are_converted(found.products) else found.products).type)[1])
 
 
+def bytes_of(array: Type) -> int:
+    return prod(size.value or 1 for size in shape(array)[0]) * width_of(array)
+
+
 def _are_converted(products: Expr) -> bool:
     """Whether products are of numbers as they are in operands, but for their types."""
     match call(products):
@@ -69,6 +74,7 @@ class Sizes:
     reduced: how many elements the longest reduction has
     adjacent: of each array, what divides the places where adjacent elements begin; 0 if matrices are adjacent
     runs: where the elements of the only product's matrices are, as they are in memory
+    common: the bytes of matrices that all elements of the batch read, and each block copies
     """
 
     batch: int
@@ -84,6 +90,7 @@ class Sizes:
     reduced: int = 1
     adjacent: tuple[int, ...] = ()
     runs: Matrices | None = None
+    common: int = 0
 
     @classmethod
     def of(cls, term: Expr) -> Sizes | None:
@@ -120,6 +127,7 @@ class Sizes:
             max(reductions, default=1),
             adjacent(xs),
             in_runs(found[0], term.type, sides, terms) if len(found) == 1 else None,
+            sum(bytes_of(matrix.type) for matrix in matrices_read(function)),
         )
 
     @property
@@ -144,8 +152,8 @@ class Sizes:
     def are_small(self) -> bool:
         """Whether a block can take one of them as a whole."""
         wide = self.operand in FRAGMENTS or self.columns <= WIDEST_ROW
-        fits = max(*self.product, self.reduced) <= LARGEST_SIDE and sum(self.read) + RESERVED <= ROOM
-        return self.matrices and wide and fits
+        small = max(*self.product, self.reduced) <= LARGEST_SIDE
+        return self.matrices and wide and small and sum(self.read) + self.common + RESERVED <= ROOM
 
     @property
     def by_fragments(self) -> bool:
@@ -202,7 +210,7 @@ class Sizes:
         """
         read, written = (sum(self.read) + self.longer[0], stored * (self.written + self.longer[1]))
         again = count == 1 and len(self.read) <= OPERANDS
-        return max(read, written) if again else count * (read + written)
+        return self.common + (max(read, written) if again else count * (read + written))
 
     # --- runs
 
