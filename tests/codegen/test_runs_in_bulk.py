@@ -144,6 +144,21 @@ def test_only_elements_that_exist_are_copied(
     assert "bulk_load_run" in kernel.source and "bulk_store_run" in kernel.source
 
 
+@pytest.mark.parametrize("type_", ["f16", "f32", "i8"])
+def test_a_run_of_which_no_element_exists_is_not_copied(type_: str) -> None:
+    """A block takes several runs, one after the other, and the last ones start behind the end."""
+    for count, inner, each, turns in ((5, 21, 2, 4), (9, 11, 1, 5), (1, 3, 3, 3), (17, 8, 2, 8)):
+        more = -count % (each * turns)
+        text = (
+            f"fun(xs: {count}.{inner}.{type_} => xs |> padEmpty({more}) |> split({each * turns})"
+            f" |> mapBlock(0)(fun(b => b |> split({each}) |> mapSeq(fun(t => t |> bulkCopy"
+            " |> mapSeq(mapThreads(0)(fun(x => x + x))) |> toMem(Shared) |> bulkStore)) |> join))"
+            f" |> join |> take({count}))"
+        )
+        assert more >= each
+        emulated_exactly(check_expression(text), made(text))
+
+
 def test_arrays_in_an_array_end_where_the_last_one_does() -> None:
     text = (
         "fun(xs: 3.5.7.11.f16 => xs |> join |> padEmpty(1) |> split(4) |> mapBlock(0)(fun(t => t"

@@ -143,6 +143,7 @@ template <class T>
 __device__ __forceinline__ void bulk_load_run(const T* array, T* target, long long start, int length, long long total,
                                               Shared<Barrier> bar) {
   constexpr int chunk = 16 / sizeof(T);
+  if (start >= total) return;
   const int count = total - start < length ? static_cast<int>(total - start) : length;
   const int before = static_cast<int>(start % chunk), whole = (before + count + chunk - 1) / chunk * chunk;
   const long long left = (total - (start - before)) / chunk * chunk;
@@ -163,6 +164,7 @@ __device__ __forceinline__ void bulk_load_run(const T* array, T* target, long lo
 template <class T>
 __device__ __forceinline__ void bulk_store_run(T* array, const T* source, long long start, int length, long long total) {
   constexpr int chunk = 16 / sizeof(T);
+  if (start >= total) return;
   const int count = total - start < length ? static_cast<int>(total - start) : length;
   const int beyond = static_cast<int>((chunk - start % chunk) % chunk), first = beyond < count ? beyond : count;
   const int copied = (count - first) / chunk * chunk;

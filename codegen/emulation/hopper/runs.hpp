@@ -40,13 +40,20 @@ RISE_CODE void check_run(const Access& global, const Access& shared, const char*
   check_alignment(shared, chunk_bytes, operation);
 }
 
+// How many elements of a run there are in an array of `total` elements.
+static inline int64_t existing(int64_t start, int64_t length, int64_t total) {
+  int64_t left = start < total ? total - start : 0;
+  return left < length ? left : length;
+}
+
 template <class T>
 static inline void bulk_load_run(const Pointer<const T>& array, const Pointer<T>& target, int64_t start,
                                  int64_t length, int64_t total, const Pointer<Barrier>& bar, int line) {
-  int64_t count = total - start < length ? total - start : length;
+  int64_t count = existing(start, length, total);
   constexpr int64_t chunk = chunk_bytes / static_cast<int64_t>(sizeof(T));
   int64_t before = start % chunk, whole = (before + count + chunk - 1) / chunk * chunk;
   int64_t left = (total - (start - before)) / chunk * chunk, copied = left < whole ? left : whole;
+  if (!count) copied = 0;
   count_step(line);
   if (copied) {
     Access from = array.at(start - before, machine.current, line);
@@ -70,7 +77,7 @@ static inline void bulk_load_run(const Pointer<const T>& array, const Pointer<T>
 template <class T>
 static inline void bulk_store_run(const Pointer<T>& array, const Pointer<T>& source, int64_t start, int64_t length,
                                   int64_t total, int line) {
-  int64_t count = total - start < length ? total - start : length;
+  int64_t count = existing(start, length, total);
   constexpr int64_t chunk = chunk_bytes / static_cast<int64_t>(sizeof(T));
   int64_t beyond = (chunk - start % chunk) % chunk, first = beyond < count ? beyond : count;
   int64_t copied = (count - first) / chunk * chunk;
