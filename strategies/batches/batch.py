@@ -39,10 +39,8 @@ from strategies.batches.plans import (
     in_bulk_second,
     in_rows,
     plan_of,
-    turns_of,
 )
 from strategies.batches.runs import (
-    in_sequence,
     several,
     staged,
     staged_in_bulk,
@@ -86,7 +84,6 @@ NO_BATCH = "expected a map over a batch of arrays of known sizes"
     operands=("", RUNS, PADDED, ELEMENTS, *PLANS),
     vector=(0, 1, 2),
     columns=(0, 8, 16, 32, 64),
-    turns=(0, 1, 2, 4, 8),
 )
 @prints_as_call
 def batch(
@@ -98,7 +95,6 @@ def batch(
     operands: str = "",
     vector: int = 0,
     columns: int = 0,
-    turns: int = 0,
 ) -> Strategy:
     """A map over small matrices: each block copies several to shared memory, and multiplies them there.
 
@@ -113,9 +109,8 @@ def batch(
               `elements` to, as many at once as divide rows; else chosen
     vector:   elements that a thread brings at once, at most 16 bytes; 0: chosen
     columns:  of a matrix, for each of all warps, a multiple of 8; or for each thread; 0: chosen
-    turns:    how many times a block takes so many matrices, and keeps what all of them read; 0: chosen
     """
-    chosen_or("batch", count=count, threads=threads, rows=rows, vector=vector, columns=columns, turns=turns)
+    chosen_or("batch", count=count, threads=threads, rows=rows, vector=vector, columns=columns)
     if rows % ROWS and by != THREADS:
         raise StrategyError("R0604", f"batch: rows: {rows} is not a multiple of the {ROWS} of a fragment")
     if columns % COLUMNS and by != THREADS:
@@ -146,8 +141,6 @@ def batch(
             return "`vector` changes nothing: the copying unit brings operands"
         if threads and operands in PLANS:
             return "`threads` changes nothing: there is a warp for each part of a matrix"
-        if turns > 1 and plan.operands not in (RUNS, BULK):
-            return "`turns` changes nothing: a block keeps no operands in padded rows"
         return None
 
     def with_plan(plan: Plan, sizes: Sizes, in_run: bool) -> Strategy:
@@ -161,9 +154,7 @@ def batch(
             vector=vector or plan.vector,
         )
         reason = refused(sizes, plan, in_run)
-        if reason is not None:
-            return refuse("batch", reason)
-        return _by_blocks(plan, sizes, turns or turns_of(sizes, plan))
+        return refuse("batch", reason) if reason is not None else _by_blocks(plan, sizes)
 
     def chosen(term: Expr, in_run: bool = True) -> Rewrite:
         sizes = Sizes.of(term)
@@ -181,8 +172,8 @@ def batch(
     return FunctionStrategy("batch", complete(in_inputs(placed)))
 
 
-def _by_blocks(plan: Plan, sizes: Sizes, turns: int) -> Strategy:
-    """A map over matrices, several for each block, so many times, which copies them, and their results."""
+def _by_blocks(plan: Plan, sizes: Sizes) -> Strategy:
+    """A map over matrices, several for each block, which copies them, and their results."""
     by_copies = plan.operands in PLANS
     pattern = sizes.pattern if plan.operands == BULK and plan.parts is None else 0
     by_warps = sizes.are_apart and plan.count % (plan.threads // WARP) == 0
@@ -194,8 +185,8 @@ def _by_blocks(plan: Plan, sizes: Sizes, turns: int) -> Strategy:
     if plan.stored:
         compute = stored_in_bulk(compute) if unpadded else through_shared(plan.threads, compute)
     if plan.operands in (RUNS, BULK):
-        compute = with_shared(plan.threads, in_sequence(plan.count, compute) if turns > 1 else compute)
-    return several(plan.count * turns, compute, zeros=not unpadded)
+        compute = with_shared(plan.threads, compute)
+    return several(plan.count, compute, zeros=not unpadded)
 
 
 # an array of matrices, where they are in arrays in an array, too

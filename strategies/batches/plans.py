@@ -52,8 +52,6 @@ SMALL_PRODUCTS = range(160, 9001)  # multiplications of products of 16 bits of w
 LITTLE_USED = 0.16  # the part of fragments that such a product uses, up to which they do so (measured)
 LIMITED = 0.9  # the time of memory, over the cost, from which on they do so (measured)
 HARDLY_USED, HARDLY_LIMITED = 0.1, 0.78  # the same where a smaller part of fragments is used
-MULTIPROCESSORS, WAVES = 132, 4  # of an H200; blocks, for each that runs at once, at least
-SELDOM = 8  # how many times as many bytes of a batch a block moves as it copies of what all of them read
 LITTLE = 1 / 8  # bytes that are read, for each that is written, where rows are swizzled or tf32
 RESULTS = range(12 * 1024, 48 * 1024 + 1)  # bytes of these results
 LITTLE_OF_FEW, LEAST_OF_FEW = 0.4, 9600  # the same of other rows, if sums have few terms; bytes of results
@@ -93,18 +91,6 @@ def plan_of(sizes: Sizes, part: int = 0, wide: int = 0) -> Plan:
     if not sizes.by_fragments:
         return by_threads(sizes)
     return by_warps(sizes) if _fits_warp(sizes) else by_blocks(sizes, part, wide)
-
-
-def turns_of(sizes: Sizes, plan: Plan) -> int:
-    """How many times a block takes so many matrices, so that it seldom copies what all of a batch read.
-
-    Many more blocks are left than run at once: else some multiprocessors would have less to do than others.
-    """
-    if not sizes.common or plan.operands not in (RUNS, BULK):
-        return 1
-    fit = min(ROOM // (sizes.shared(plan.count, plan.stored) + RESERVED), RESIDENT // plan.threads)
-    most = sizes.batch // (plan.count * MULTIPROCESSORS * max(1, fit) * WAVES)
-    return max(1, min(-(-SELDOM * sizes.common // (plan.count * sizes.bytes)), most))
 
 
 # --- by the copying unit ----------------------------------------------------------------------------------

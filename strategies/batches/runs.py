@@ -152,16 +152,6 @@ def with_shared(threads: int, s: Rewrite) -> Strategy:
 
 
 @prints_as_call
-def in_sequence(count: int, s: Rewrite) -> Strategy:
-    """s for so many elements of a map at a time, one time after the other.
-
-    before: xs |> map(f)
-    after:  xs |> split(count) |> mapSeq(t => s(t |> map(f))) |> join
-    """
-    return seq(a.SPLIT_JOIN.with_sizes(n=count), argument(seq(mapped(s), low.MAP_SEQ)))
-
-
-@prints_as_call
 def each_part(*parts: Rewrite) -> Strategy:
     """Each array of an array of tuples by its own strategy, in order; an array of numbers by the only one.
 
