@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
+from rewrites.nests import NEST_AS_LIST
 from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Success
 from rise.errors import StrategyError
@@ -18,7 +20,7 @@ from strategies.batches.fragments import (
     matrix_by_a_warp,
     matrix_by_warps,
 )
-from strategies.batches.parts import matrices_by_threads
+from strategies.batches.parts import Parts, matrices_by_threads, matrix_by_threads
 from strategies.batches.plans import (
     BLOCKS,
     BULK,
@@ -33,6 +35,7 @@ from strategies.batches.plans import (
     UNROLLED,
     WARPS,
     Plan,
+    as_one,
     by_threads,
     in_bulk,
     in_bulk_padded,
@@ -50,7 +53,7 @@ from strategies.batches.runs import (
 )
 from strategies.batches.sizes import Sizes
 from strategies.batches.threads import by_threads as in_turns
-from strategies.batches.threads import one_row, rows_of_matrices
+from strategies.batches.threads import one_map, one_row, rows_of_matrices
 from strategies.complete import complete
 from strategies.core import (
     FunctionStrategy,
@@ -65,7 +68,7 @@ from strategies.core import (
     try_,
 )
 from strategies.memory_bound.blocks import WARP, chosen_or, refuse
-from strategies.places import as_one_array, below_shape, in_inputs
+from strategies.places import as_one_array, below_shape, in_inputs, mapped
 from strategies.result_views import computed_in, under_views
 from strategies.settings import searched
 
@@ -84,6 +87,7 @@ NO_BATCH = "expected a map over a batch of arrays of known sizes"
     operands=("", RUNS, PADDED, ELEMENTS, *PLANS),
     vector=(0, 1, 2),
     columns=(0, 8, 16, 32, 64),
+    joined=(False, True),
 )
 @prints_as_call
 def batch(
@@ -95,6 +99,7 @@ def batch(
     operands: str = "",
     vector: int = 0,
     columns: int = 0,
+    joined: bool = False,
 ) -> Strategy:
     """A map over small matrices: each block copies several to shared memory, and multiplies them there.
 
@@ -109,6 +114,7 @@ def batch(
               `elements` to, as many at once as divide rows; else chosen
     vector:   elements that a thread brings at once, at most 16 bytes; 0: chosen
     columns:  of a matrix, for each of all warps, a multiple of 8; or for each thread; 0: chosen
+    joined:   whether the matrices of a block, which share the second operand, are multiplied as one
     """
     chosen_or("batch", count=count, threads=threads, rows=rows, vector=vector, columns=columns)
     if rows % ROWS and by != THREADS:
@@ -123,6 +129,8 @@ def batch(
     of_blocks = {"rows": rows, "operands": operands, "columns": columns}
 
     def planned(sizes: Sizes) -> Plan:
+        if joined:
+            return as_one(sizes, count) or plan_of(sizes)
         if by == THREADS or (not by and sizes.operand not in FRAGMENTS):
             return by_threads(sizes, (rows, columns), count, operands == BULK)
         if operands in PLANS and sizes.operand in FRAGMENTS:
@@ -214,28 +222,49 @@ def chosen_from(name: str, value: str, known: tuple[str, ...]) -> None:
 
 def multiplied(plan: Plan, sizes: Sizes) -> Strategy:
     """A map over matrices in shared memory, by threads, a warp for each, or all warps for each in turn."""
+    if plan.joined:
+        one = sizes.joined(plan.count)
+        return as_one_matrix(_by_parts(plan, one, matrix_by_threads) if plan.parts else _by_all(plan, one))
     match plan.by:
         case by if by == THREADS and plan.parts:
-            return matrices_by_threads(
-                plan.threads, sizes.product, plan.parts, plan.parts.stored_at_once(sizes)
-            )
+            return _by_parts(plan, sizes, matrices_by_threads)
         case by if by == THREADS:
             return rows_of_matrices(in_turns(plan.threads, one_row(sizes.columns * sizes.depth <= UNROLLED)))
         case by if by == WARPS:
             return each_by_a_warp(plan.threads // WARP, matrix_by_a_warp(sizes.product, sizes.operand))
         case _:
-            again = 0 if plan.operands in (RUNS, BULK) else plan.threads
-            in_memory, of_second = plan.operands == ELEMENTS, plan.operands == BULK_SECOND
-            in_run = of_second or (plan.operands == BULK and not sizes.pattern)
-            tile = Tile(plan.rows, plan.columns or -(-sizes.columns // COLUMNS) * COLUMNS)
-            matrix = matrix_by_warps(
-                sizes.product,
-                (tile.rows, tile.columns),
-                sizes.operand,
-                again,
-                plan.vector,
-                in_memory,
-                in_run,
-                of_second and not is_unrolled(sizes, tile),
-            )
-            return each_by_all(matrix)
+            return each_by_all(_by_all(plan, sizes))
+
+
+def _by_parts(plan: Plan, sizes: Sizes, made: Callable[..., Strategy]) -> Strategy:
+    """A matrix, or several, by threads that have parts of them."""
+    parts = plan.parts or Parts(1, 1)
+    return made(plan.threads, sizes.product, parts, parts.stored_at_once(sizes))
+
+
+def _by_all(plan: Plan, sizes: Sizes) -> Strategy:
+    """A matrix by all warps of a block."""
+    again = 0 if plan.operands in (RUNS, BULK) else plan.threads
+    in_memory, of_second = plan.operands == ELEMENTS, plan.operands == BULK_SECOND
+    in_run = of_second or (plan.operands == BULK and not sizes.pattern)
+    tile = Tile(plan.rows, plan.columns or -(-sizes.columns // COLUMNS) * COLUMNS)
+    return matrix_by_warps(
+        sizes.product,
+        (tile.rows, tile.columns),
+        sizes.operand,
+        again,
+        plan.vector,
+        in_memory,
+        in_run,
+        of_second and not is_unrolled(sizes, tile),
+    )
+
+
+@prints_as_call
+def as_one_matrix(s: Rewrite) -> Strategy:
+    """s for matrices that share the second operand as one, whose rows are those of all.
+
+    before: xs |> map(x => g(x) |> map(f))
+    after:  s(xs |> map(g) |> join |> map(f)) |> split(m)
+    """
+    return seq(mapped(one_map), NEST_AS_LIST, argument(s))

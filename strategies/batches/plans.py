@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import prod
+from dataclasses import dataclass, replace
+from math import inf, prod
 
 from strategies.batches.banks import BANK, PAIR
 from strategies.batches.costs import BYTES, UNSPILLED, Tile, best_tile, cost, cycles
@@ -69,6 +69,7 @@ class Plan:
     vector: elements that a thread brings at once; 0: as many as divide runs, or rows that are padded
     columns: of a matrix, for each of all warps; 0: all
     parts: of matrices, what each thread computes; None: whole rows
+    joined: whether the matrices of a block, which share the second operand, are multiplied as one
     """
 
     by: str
@@ -80,6 +81,7 @@ class Plan:
     vector: int = 0
     columns: int = 0
     parts: Parts | None = None
+    joined: bool = False
 
 
 def plan_of(sizes: Sizes, part: int = 0, wide: int = 0) -> Plan:
@@ -261,6 +263,36 @@ def in_bulk_second(sizes: Sizes, rows: int = 0, columns: int = 0) -> Plan:
     wide = -(-sizes.columns // COLUMNS) * COLUMNS
     rows, columns = rows or 2 * ROWS, columns or wide
     return Plan(BLOCKS, 1, WARP * Tile(rows, columns).warps(sizes), True, rows, BULK_SECOND, 0, columns)
+
+
+# --- several as one ----------------------------------------------------------------------------------------
+
+
+def as_one(sizes: Sizes, count: int = 0) -> Plan | None:
+    """So many matrices for each block as one, which has the rows of all; 0: chosen. None where none fit."""
+    known = [(each, sizes.joined(each)) for each in ([count] if count else _joined_counts(sizes))]
+    plans = [(cycles_of_one(one) / each, each, one) for each, one in known if one.are_small]
+    if not plans:
+        return None
+    _, count, one = min(plans, key=lambda plan: plan[0])
+    if sizes.operand not in FRAGMENTS:
+        split = best_split(one, count=1, stored=True)
+        return Plan(THREADS, count, split.threads(one), True, operands=BULK, parts=split.parts, joined=True)
+    return replace(in_bulk(one), count=count, joined=True)
+
+
+def cycles_of_one(sizes: Sizes) -> float:
+    """The least cost of a matrix, by threads or by fragments."""
+    if sizes.operand not in FRAGMENTS:
+        return cycles_of_parts(sizes, best_split(sizes, count=1, stored=True))
+    tile = best_tile(sizes, (1,))
+    return inf if tile is None else cost(sizes, tile)
+
+
+def _joined_counts(sizes: Sizes) -> list[int]:
+    """How many matrices have about whole fragments of rows together."""
+    most = max(1, LARGEST_SIDE // sizes.rows)
+    return sorted({max(1, rows // sizes.rows) for rows in range(ROWS, LARGEST_SIDE + 1, ROWS)} | {most})
 
 
 # --- by threads: a part or a row each ---------------------------------------------------------------------

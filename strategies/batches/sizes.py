@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd, lcm, prod
 
 from rewrites.result import Success
@@ -11,7 +11,7 @@ from rise.expr import Expr, Lambda, Primitive, call, subterms
 from rise.types import SCALARS, TF32, Scalar, Type, shape
 from strategies.abstraction import outermost_parts
 from strategies.batches.adjacent import adjacent
-from strategies.batches.banks import Matrices
+from strategies.batches.banks import Matrices, Run
 from strategies.batches.fragments import FRAGMENTS, ROWS, in_runs
 from strategies.batches.runs import PADDING, added_by_padding, arrays_of, row_bytes, stored_part, width_of
 from strategies.core import seq, try_
@@ -133,6 +133,19 @@ class Sizes:
     @property
     def bytes(self) -> int:
         return sum(self.read) + self.written
+
+    def joined(self, count: int) -> Sizes:
+        """Of so many matrices as one, whose rows are those of all.
+
+        Rows that are adjacent in each matrix are taken to be apart.
+        """
+        runs = self.runs
+        if runs is not None:
+            runs = replace(runs, left=Run.of(count * self.rows, self.depth, self.width))
+        return replace(
+            self, batch=-(-self.batch // count), read=tuple(count * each for each in self.read),
+            written=count * self.written, rows=count * self.rows, runs=runs, adjacent=(),
+        )  # fmt: skip
 
     @property
     def width(self) -> int:
