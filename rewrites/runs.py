@@ -8,7 +8,7 @@ from rewrites.rule import library_rule as rule
 from rewrites.typed import instance
 from rise.expr import Expr, Identifier, apply, distinct_binders, subterms
 from rise.nat import Nat
-from rise.types import ROW_MAJOR, Array, Space, shape
+from rise.types import ROW_MAJOR, Array, Space
 
 BY_MEMBERS = rule(
     "zip of members",
@@ -32,30 +32,30 @@ OUTER_PRODUCTS_IN_TURN = rule(
 )
 
 
-def matrices_read(term: Expr) -> list[Identifier]:
-    """The matrices that are free in a term, in the order in which it reads them."""
+def arrays_read(term: Expr) -> list[Identifier]:
+    """The arrays that are free in a term, in the order in which it reads them."""
     free = (part for part in subterms(term) if isinstance(part, Identifier) and part.name in term.free)
-    return list(dict.fromkeys(part for part in free if len(shape(part.type)[0]) == 2))
+    return list(dict.fromkeys(part for part in free if isinstance(part.type, Array)))
 
 
 @computed(
-    "toMem(Shared), of what all elements read",
-    "e(ys) → let y = ys |> toMem(Shared) in e(y), for the i-th matrix ys that e reads as a whole",
+    "toMem(Shared), of an array",
+    "e(xs) → let y = xs |> toMem(Shared) in e(y), for the i-th array xs that e reads as a whole",
     (
         "fun((xs: 4.3.i32, ys: 2.3.i32) => xs |> map(fun(x => ys |> map(fun(y => zip(x)(y) |>"
         " map(fun((a, b) => a * b)) |> reduce(+, 0))))))",
         "fun((xs: 4.i32, ys: 2.3.i32, zs: 5.3.i32) => xs |> map(fun(x =>"
         " (ys |> map(fun(r => r |> map(fun(y => x + y)))), ys |> transpose, zs))))",
     ),
-    "A matrix that is the same for all elements of an array is stored once, and read from there.",
-    sizes={"i": 0},
+    "What is read in several places, or for all elements of an array, is stored once, and read from there.",
+    sizes={"i": 1},
 )
-def SHARED_BY_ALL(term: Expr, i: Nat) -> Expr | str:  # noqa: N802  # rules are constants
+def ARRAY_IN_SHARED(term: Expr, i: Nat) -> Expr | str:  # noqa: N802  # rules are constants
     if not isinstance(term.type, Array):
         return "expected an array"
-    known, number = matrices_read(term), i.value or 0
+    known, number = arrays_read(term), i.value or 0
     if number >= len(known):
-        return f"the array reads {len(known)} matrices as a whole"
-    matrix = known[number]
-    stored = apply(instance("toMem", (Space.SHARED, ROW_MAJOR, matrix.type), matrix.origin), matrix)
-    return let_before(distinct_binders(term), matrix, stored, matrix.name)
+        return f"only {len(known)} arrays are read"
+    array = known[number]
+    stored = apply(instance("toMem", (Space.SHARED, ROW_MAJOR, array.type), array.origin), array)
+    return let_before(distinct_binders(term), array, stored, array.name)

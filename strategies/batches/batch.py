@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from rewrites.nests import NEST_AS_LIST
+from rewrites.algorithmic import SPLIT_JOIN
 from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Success
 from rise.errors import StrategyError
@@ -20,7 +19,7 @@ from strategies.batches.fragments import (
     matrix_by_a_warp,
     matrix_by_warps,
 )
-from strategies.batches.parts import Parts, matrices_by_threads, matrix_by_threads
+from strategies.batches.parts import matrices_by_threads
 from strategies.batches.plans import (
     BLOCKS,
     BULK,
@@ -28,6 +27,7 @@ from strategies.batches.plans import (
     BULK_SECOND,
     DIRECT,
     ELEMENTS,
+    JOINED,
     PADDED,
     RUNS,
     SHARED,
@@ -44,6 +44,7 @@ from strategies.batches.plans import (
     plan_of,
 )
 from strategies.batches.runs import (
+    as_one_matrix,
     several,
     staged,
     staged_in_bulk,
@@ -60,6 +61,7 @@ from strategies.core import (
     Rewrite,
     Strategy,
     argument,
+    check,
     choice,
     depending,
     id_,
@@ -67,13 +69,17 @@ from strategies.core import (
     seq,
     try_,
 )
+from strategies.matmul.kernels import has_product
+from strategies.matmul.products import rank
+from strategies.matmul.tiling import MATRIX
 from strategies.memory_bound.blocks import WARP, chosen_or, refuse
-from strategies.places import as_one_array, below_shape, in_inputs, mapped
+from strategies.places import as_one_array, below_shape, in_inputs
 from strategies.result_views import computed_in, under_views
 from strategies.settings import searched
 
 # where the copying unit brings operands
-PLANS = {BULK: in_bulk, BULK_PADDED: in_bulk_padded, BULK_SECOND: in_bulk_second}
+PLANS = {BULK: in_bulk, BULK_PADDED: in_bulk_padded, BULK_SECOND: in_bulk_second, JOINED: as_one}
+AS_THEY_ARE = (RUNS, BULK, JOINED)  # where fragments are read from runs
 OF_PARTS = ("", RUNS, BULK)  # where operands are of which threads compute parts
 NO_BATCH = "expected a map over a batch of arrays of known sizes"
 
@@ -87,7 +93,6 @@ NO_BATCH = "expected a map over a batch of arrays of known sizes"
     operands=("", RUNS, PADDED, ELEMENTS, *PLANS),
     vector=(0, 1, 2),
     columns=(0, 8, 16, 32, 64),
-    joined=(False, True),
 )
 @prints_as_call
 def batch(
@@ -99,7 +104,6 @@ def batch(
     operands: str = "",
     vector: int = 0,
     columns: int = 0,
-    joined: bool = False,
 ) -> Strategy:
     """A map over small matrices: each block copies several to shared memory, and multiplies them there.
 
@@ -111,10 +115,10 @@ def batch(
     operands: fragments, and numbers of parts, are read from `runs` as they came, by threads or by the
               copying unit (`bulk`). Fragments may be read from `padded` rows, too, that these runs are laid
               out in again (`bulk_padded`; `bulk_second`: those of the second operand), or that threads bring
-              `elements` to, as many at once as divide rows; else chosen
+              `elements` to, as many at once as divide rows; matrices that share the second operand may be
+              `joined` to one, whose rows those of all are; else chosen
     vector:   elements that a thread brings at once, at most 16 bytes; 0: chosen
     columns:  of a matrix, for each of all warps, a multiple of 8; or for each thread; 0: chosen
-    joined:   whether the matrices of a block, which share the second operand, are multiplied as one
     """
     chosen_or("batch", count=count, threads=threads, rows=rows, vector=vector, columns=columns)
     if rows % ROWS and by != THREADS:
@@ -129,8 +133,8 @@ def batch(
     of_blocks = {"rows": rows, "operands": operands, "columns": columns}
 
     def planned(sizes: Sizes) -> Plan:
-        if joined:
-            return as_one(sizes, count) or plan_of(sizes)
+        if operands == JOINED and sizes.common and sizes.operand in FRAGMENTS:
+            return as_one(sizes, rows, columns, count)
         if by == THREADS or (not by and sizes.operand not in FRAGMENTS):
             return by_threads(sizes, (rows, columns), count, operands == BULK)
         if operands in PLANS and sizes.operand in FRAGMENTS:
@@ -145,6 +149,8 @@ def batch(
             return "results that are no run of matrices are stored by `epilogue=direct`"
         if unused and plan.by != BLOCKS and not (plan.parts and operands in OF_PARTS):
             return f"`{unused[0]}` changes nothing: matrices are multiplied by {plan.by}"
+        if operands == JOINED and not sizes.common:
+            return "matrices that are multiplied as one share a matrix, which none of these do"
         if vector and operands in PLANS:
             return "`vector` changes nothing: the copying unit brings operands"
         if threads and operands in PLANS:
@@ -174,8 +180,9 @@ def batch(
             return made
         return choice(made, with_plan(in_rows(sizes), sizes, in_run))
 
-    adjacent = seq(one_batch, below_shape(depending(chosen)))
-    elsewhere = seq(one_batch, below_shape(depending(lambda term: chosen(term, False))))
+    one_array = seq(try_(rows_apart), one_batch) if operands == JOINED else one_batch
+    adjacent = seq(one_array, below_shape(depending(chosen)))
+    elsewhere = seq(one_array, below_shape(depending(lambda term: chosen(term, False))))
     placed = depending(lambda term: adjacent if are_adjacent(term) else under_views(elsewhere))
     return FunctionStrategy("batch", complete(in_inputs(placed)))
 
@@ -188,17 +195,32 @@ def _by_blocks(plan: Plan, sizes: Sizes) -> Strategy:
     vectors = (plan.vector,) * len(sizes.read) if plan.vector else sizes.vectors
     copied = staged_in_bulk(pattern) if by_copies else staged(plan.threads, vectors, by_warps)
     runs = id_ if plan.operands == ELEMENTS else argument(copied)
-    compute = seq(runs, multiplied(plan, sizes))
+    together = as_one_matrix(by_all(plan, sizes.joined(plan.count)))
+    compute = together if plan.operands == JOINED else seq(runs, multiplied(plan, sizes))
     unpadded = by_copies and not pattern
     if plan.stored:
         compute = stored_in_bulk(compute) if unpadded else through_shared(plan.threads, compute)
-    if plan.operands in (RUNS, BULK):
+    if plan.operands in AS_THEY_ARE:
         compute = with_shared(plan.threads, compute)
     return several(plan.count, compute, zeros=not unpadded)
 
 
 # an array of matrices, where they are in arrays in an array, too
 one_batch = try_(POINTWISE_EACH)
+
+
+def is_one_product(term: Expr) -> bool:
+    """Whether a term is one matrix, although its rows may be computed of matrices: of windows, say."""
+    return rank(term) == MATRIX and has_product(term)
+
+
+# a matrix as an array of matrices of one row each
+rows_apart: Strategy = seq(
+    check(is_one_product, "rows_apart", "expected a product"),
+    one_map,
+    SPLIT_JOIN.with_sizes(n=1),
+    argument(one_batch),
+)
 
 
 def are_adjacent(term: Expr) -> bool:
@@ -222,31 +244,23 @@ def chosen_from(name: str, value: str, known: tuple[str, ...]) -> None:
 
 def multiplied(plan: Plan, sizes: Sizes) -> Strategy:
     """A map over matrices in shared memory, by threads, a warp for each, or all warps for each in turn."""
-    if plan.joined:
-        one = sizes.joined(plan.count)
-        return as_one_matrix(_by_parts(plan, one, matrix_by_threads) if plan.parts else _by_all(plan, one))
     match plan.by:
         case by if by == THREADS and plan.parts:
-            return _by_parts(plan, sizes, matrices_by_threads)
+            parts = plan.parts
+            return matrices_by_threads(plan.threads, sizes.product, parts, parts.stored_at_once(sizes))
         case by if by == THREADS:
             return rows_of_matrices(in_turns(plan.threads, one_row(sizes.columns * sizes.depth <= UNROLLED)))
         case by if by == WARPS:
             return each_by_a_warp(plan.threads // WARP, matrix_by_a_warp(sizes.product, sizes.operand))
         case _:
-            return each_by_all(_by_all(plan, sizes))
+            return each_by_all(by_all(plan, sizes))
 
 
-def _by_parts(plan: Plan, sizes: Sizes, made: Callable[..., Strategy]) -> Strategy:
-    """A matrix, or several, by threads that have parts of them."""
-    parts = plan.parts or Parts(1, 1)
-    return made(plan.threads, sizes.product, parts, parts.stored_at_once(sizes))
-
-
-def _by_all(plan: Plan, sizes: Sizes) -> Strategy:
+def by_all(plan: Plan, sizes: Sizes) -> Strategy:
     """A matrix by all warps of a block."""
-    again = 0 if plan.operands in (RUNS, BULK) else plan.threads
+    again = 0 if plan.operands in AS_THEY_ARE else plan.threads
     in_memory, of_second = plan.operands == ELEMENTS, plan.operands == BULK_SECOND
-    in_run = of_second or (plan.operands == BULK and not sizes.pattern)
+    in_run = of_second or plan.operands == JOINED or (plan.operands == BULK and not sizes.pattern)
     tile = Tile(plan.rows, plan.columns or -(-sizes.columns // COLUMNS) * COLUMNS)
     return matrix_by_warps(
         sizes.product,
@@ -258,13 +272,3 @@ def _by_all(plan: Plan, sizes: Sizes) -> Strategy:
         in_run,
         of_second and not is_unrolled(sizes, tile),
     )
-
-
-@prints_as_call
-def as_one_matrix(s: Rewrite) -> Strategy:
-    """s for matrices that share the second operand as one, whose rows are those of all.
-
-    before: xs |> map(x => g(x) |> map(f))
-    after:  s(xs |> map(g) |> join |> map(f)) |> split(m)
-    """
-    return seq(mapped(one_map), NEST_AS_LIST, argument(s))

@@ -215,10 +215,3 @@ def matrices_by_threads(threads: int, sizes: tuple[int, int, int], parts: Parts,
     """
     by_parts = parts_of_matrices(by_threads(threads, one_part(parts.step, vector)))
     return seq(mapped(matrix_in_parts(sizes, parts)), by_parts, bring_prologue)
-
-
-@prints_as_call
-def matrix_by_threads(threads: int, sizes: tuple[int, int, int], parts: Parts, vector: int = 1) -> Strategy:
-    """A matrix that several threads multiply, a part for each, in turns."""
-    by_parts = at_parts_of_list(by_threads(threads, one_part(parts.step, vector)))
-    return seq(matrix_in_parts(sizes, parts), by_parts, bring_prologue)

@@ -19,7 +19,7 @@ from strategies.memory_bound.blocks import WARP
 THREADS, WARPS, BLOCKS = "threads", "warps", "blocks"
 SHARED, DIRECT = "shared", "direct"
 RUNS, PADDED, ELEMENTS = "runs", "padded", "elements"
-BULK, BULK_PADDED, BULK_SECOND = "bulk", "bulk_padded", "bulk_second"
+BULK, BULK_PADDED, BULK_SECOND, JOINED = "bulk", "bulk_padded", "bulk_second", "joined"
 TILE = 16 * 1024  # bytes of shared memory of a block: several blocks then have enough loads under way
 LARGEST = 48 * 1024  # of a block that also keeps its results there
 RESIDENT = 2048  # threads of a multiprocessor
@@ -52,6 +52,10 @@ SMALL_PRODUCTS = range(160, 9001)  # multiplications of products of 16 bits of w
 LITTLE_USED = 0.16  # the part of fragments that such a product uses, up to which they do so (measured)
 LIMITED = 0.9  # the time of memory, over the cost, from which on they do so (measured)
 HARDLY_USED, HARDLY_LIMITED = 0.1, 0.78  # the same where a smaller part of fragments is used
+JOINED_FASTER, JOINED_FASTER_BESIDE = (
+    1.15,
+    1.5,
+)  # the cost of matrices alone, over that as one; with others read
 LITTLE = 1 / 8  # bytes that are read, for each that is written, where rows are swizzled or tf32
 RESULTS = range(12 * 1024, 48 * 1024 + 1)  # bytes of these results
 LITTLE_OF_FEW, LEAST_OF_FEW = 0.4, 9600  # the same of other rows, if sums have few terms; bytes of results
@@ -69,7 +73,6 @@ class Plan:
     vector: elements that a thread brings at once; 0: as many as divide runs, or rows that are padded
     columns: of a matrix, for each of all warps; 0: all
     parts: of matrices, what each thread computes; None: whole rows
-    joined: whether the matrices of a block, which share the second operand, are multiplied as one
     """
 
     by: str
@@ -81,7 +84,6 @@ class Plan:
     vector: int = 0
     columns: int = 0
     parts: Parts | None = None
-    joined: bool = False
 
 
 def plan_of(sizes: Sizes, part: int = 0, wide: int = 0) -> Plan:
@@ -268,25 +270,27 @@ def in_bulk_second(sizes: Sizes, rows: int = 0, columns: int = 0) -> Plan:
 # --- several as one ----------------------------------------------------------------------------------------
 
 
-def as_one(sizes: Sizes, count: int = 0) -> Plan | None:
-    """So many matrices for each block as one, which has the rows of all; 0: chosen. None where none fit."""
-    known = [(each, sizes.joined(each)) for each in ([count] if count else _joined_counts(sizes))]
-    plans = [(cycles_of_one(one) / each, each, one) for each, one in known if one.are_small]
-    if not plans:
-        return None
-    _, count, one = min(plans, key=lambda plan: plan[0])
-    if sizes.operand not in FRAGMENTS:
-        split = best_split(one, count=1, stored=True)
-        return Plan(THREADS, count, split.threads(one), True, operands=BULK, parts=split.parts, joined=True)
-    return replace(in_bulk(one), count=count, joined=True)
+def as_one(sizes: Sizes, rows: int = 0, columns: int = 0, count: int = 0) -> Plan:
+    """So many matrices for each block as one, which has the rows of all: a tile for each warp; 0: chosen."""
+    count = count or min(_joined_counts(sizes), key=lambda each: cost_as_one(sizes, each))
+    return replace(in_bulk(sizes.joined(count), rows, columns), count=count, operands=JOINED)
 
 
-def cycles_of_one(sizes: Sizes) -> float:
-    """The least cost of a matrix, by threads or by fragments."""
-    if sizes.operand not in FRAGMENTS:
-        return cycles_of_parts(sizes, best_split(sizes, count=1, stored=True))
-    tile = best_tile(sizes, (1,))
-    return inf if tile is None else cost(sizes, tile)
+def cost_as_one(sizes: Sizes, count: int) -> float:
+    """The cost of each of so many matrices, multiplied as one."""
+    one = sizes.joined(count)
+    tile = best_tile(one, (1,)) if one.are_small else None
+    return inf if tile is None else cost(one, tile) / count
+
+
+def suit_joined(sizes: Sizes) -> bool:
+    """Whether matrices that share the second operand are faster as one: measured."""
+    if not sizes.common or not sizes.by_fragments:
+        return False
+    alone = best_tile(sizes, numbers_at_once(sizes))
+    least = min(cost_as_one(sizes, count) for count in _joined_counts(sizes))
+    more = JOINED_FASTER if len(sizes.read) == 1 else JOINED_FASTER_BESIDE
+    return least < inf and (alone is None or cost(sizes, alone) >= more * least)
 
 
 def _joined_counts(sizes: Sizes) -> list[int]:

@@ -9,12 +9,14 @@ from rewrites import algorithmic as a
 from rewrites import lowering as low
 from rewrites import views
 from rewrites.memory import BULK_STORE, COPIES, IN_GLOBAL, IN_SHARED, LAYOUT_CHANGED
+from rewrites.nests import NEST_AS_LIST
 from rewrites.padding import EMPTY_ZIP, MAP_EMPTY, TAKE_EMPTY
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, missing
-from rewrites.runs import BY_MEMBERS, SHARED_BY_ALL, matrices_read
+from rewrites.runs import ARRAY_IN_SHARED, BY_MEMBERS, arrays_read
 from rewrites.staging import PAIRS_IN_PANELS
-from rise.expr import Expr
+from rise.expr import Expr, Identifier, call
 from rise.types import Array, Data, Pair, Scalar, Type, shape
+from strategies.batches.threads import one_map
 from strategies.core import (
     Rewrite,
     Strategy,
@@ -28,6 +30,7 @@ from strategies.core import (
     seq,
 )
 from strategies.matmul.staging import ASYNCHRONOUS
+from strategies.matmul.tiling import MATRIX
 from strategies.memory_bound.blocks import MOST_LOADS, WARP, WIDEST, Block, in_groups, refuse
 from strategies.operands import nth_operand
 from strategies.places import mapped
@@ -142,11 +145,52 @@ def with_shared(threads: int, s: Rewrite) -> Strategy:
         return seq(COPY_ASYNC if wide else id_, argument(as_run(moved(threads))))
 
     def chosen(term: Expr) -> Rewrite:
+        applied = call(term)
+        shared = matrices_read(applied[2][0]) if applied is not None else []
+        return in_shared(shared, depending(copied), s)
+
+    return depending(chosen)
+
+
+@prints_as_call
+def in_shared(arrays: Sequence[Identifier], copied: Rewrite, s: Rewrite) -> Strategy:
+    """s, with these arrays in shared memory.
+
+    before: e(xs)
+    after:  let y = copied(xs |> toMem(Shared)) in s(e(y))
+    """
+
+    def chosen(term: Expr) -> Rewrite:
         made = s
-        for number in range(len(matrices_read(term))):
-            named = seq(nth_operand(0, depending(copied)), nth_operand(1, body(made)))
-            made = seq(SHARED_BY_ALL.with_sizes(i=number), named)
+        for number, array in enumerate(arrays_read(term)):
+            if array in arrays:
+                named = seq(nth_operand(0, copied), nth_operand(1, body(made)))
+                made = seq(ARRAY_IN_SHARED.with_sizes(i=number), named)
         return made
+
+    return depending(chosen)
+
+
+def matrices_read(function: Expr) -> list[Identifier]:
+    """The matrices that a function reads besides its argument."""
+    return [array for array in arrays_read(function) if len(shape(array.type)[0]) == MATRIX]
+
+
+@prints_as_call
+def as_one_matrix(s: Rewrite) -> Strategy:
+    """s for matrices that share the second operand as one, whose rows are those of all, in shared memory.
+
+    The copying unit brings them.
+    before: xs |> map(x => g(x) |> map(f))
+    after:  let ys = xs |> bulkCopy in s(ys |> map(g) |> join |> map(f)) |> split(m)
+    """
+
+    def chosen(term: Expr) -> Rewrite:
+        applied = call(term)
+        arrays = [xs for xs in applied[2][1:] if isinstance(xs, Identifier)] if applied is not None else []
+        if not arrays:
+            return refuse("as_one_matrix", "the matrices are no array in memory")
+        return seq(mapped(one_map), NEST_AS_LIST, in_shared(arrays, BULK_COPY, argument(s)))
 
     return depending(chosen)
 
@@ -226,14 +270,18 @@ def stored_in_bulk(s: Rewrite) -> Strategy:
 
 
 def arrays_of(type_: Type) -> list[Data]:
-    """The arrays that an array of tuples is."""
+    """The arrays that an array of tuples is, or an array of arrays of them."""
+    return [Array(type_.size, part) for part in _parts(type_.element)] if isinstance(type_, Array) else []
+
+
+def _parts(type_: Data) -> list[Data]:
     match type_:
-        case Array(size, Pair(first, second)):
-            return [*arrays_of(Array(size, first)), *arrays_of(Array(size, second))]
-        case Array():
-            return [type_]
+        case Pair(first, second):
+            return [*_parts(first), *_parts(second)]
+        case Array(size, element):
+            return [Array(size, part) for part in _parts(element)]
         case _:
-            return []
+            return [type_]
 
 
 def width_of(run: Type) -> int:

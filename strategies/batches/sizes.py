@@ -6,14 +6,21 @@ from dataclasses import dataclass, replace
 from math import gcd, lcm, prod
 
 from rewrites.result import Success
-from rewrites.runs import matrices_read
 from rise.expr import Expr, Lambda, Primitive, call, subterms
 from rise.types import SCALARS, TF32, Scalar, Type, shape
 from strategies.abstraction import outermost_parts
 from strategies.batches.adjacent import adjacent
 from strategies.batches.banks import Matrices, Run
 from strategies.batches.fragments import FRAGMENTS, ROWS, in_runs
-from strategies.batches.runs import PADDING, added_by_padding, arrays_of, row_bytes, stored_part, width_of
+from strategies.batches.runs import (
+    PADDING,
+    added_by_padding,
+    arrays_of,
+    matrices_read,
+    row_bytes,
+    stored_part,
+    width_of,
+)
 from strategies.core import seq, try_
 from strategies.matmul.products import Product, is_product, outline_matrix, separate_prologue
 from strategies.memory_bound.blocks import WARP, WIDEST, reduced_length

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rewrites.result import Success
 from rise.expr import Expr, Lambda
 from rise.instructions import Family
-from strategies.batches.batch import PLANS, matrices_of
+from strategies.batches.batch import PLANS, is_one_product, matrices_of, rows_apart
 from strategies.batches.fragments import COLUMNS, ROWS
 from strategies.batches.part_costs import Split, best_parts
 from strategies.batches.plans import (
@@ -17,17 +17,20 @@ from strategies.batches.plans import (
     BULK_SECOND,
     DIRECT,
     ELEMENTS,
+    JOINED,
     RUNS,
     SHARED,
     TALL,
     THREADS,
     WARPS,
     Plan,
+    as_one,
     by_threads,
     in_bulk,
     plan_of,
     small_split,
     suit_bulk,
+    suit_joined,
     suit_padded,
     suit_padded_parts,
     suit_second,
@@ -36,9 +39,6 @@ from strategies.batches.plans import (
 from strategies.batches.sizes import MANY, Sizes
 from strategies.batches.tiles import slices, tiles
 from strategies.matmul.cuda_core import Tile
-from strategies.matmul.kernels import has_product
-from strategies.matmul.products import rank
-from strategies.matmul.tiling import MATRIX
 from strategies.search.choice import Choice, Search
 from strategies.search.space import Point
 
@@ -48,6 +48,7 @@ FEW_WHOLE, FEW_TILES = 4, 1 / 3
 # Measured: how many runs, of an odd number of elements or not, threads bring sooner than the copying unit.
 FEW_RUNS = {True: 2.5, False: 8}
 PAIR = 4  # bytes
+MANY_ROWS, LONG_ROW = 1 << 16, 64  # rows of a tall matrix; elements of rows that tiles bring as boxes
 PARTS = 3  # how many parts for each thread are tried
 # tiles of matrices, of which a multiprocessor has room for one only: the fastest from 117 to 127 rows
 QUARTERS = Tile((64, 64, 16), (32, 32), (8, 4), stages=2)
@@ -64,7 +65,9 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
     while isinstance(body, Lambda):
         body = body.body
     matrices = matrices_of(body)
-    sizes = None if is_one_product(matrices) else Sizes.of(matrices)
+    if is_one_product(matrices):
+        return _of_rows(search, program, matrices)
+    sizes = Sizes.of(matrices)
     if sizes is None or not sizes.are_small:
         return None
     plan = plan_of(sizes)
@@ -89,9 +92,25 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
     return None if point is None or result is None else (Choice(point, _reason(point, sizes, plan)), result)
 
 
-def is_one_product(term: Expr) -> bool:
-    """Whether a term is one matrix, although its rows may be computed of matrices: of windows, say."""
-    return rank(term) == MATRIX and has_product(term)
+def _of_rows(search: Search, program: Expr, matrix: Expr) -> tuple[Choice, Success] | None:
+    """The kernel of a matrix of many short rows, of which a block takes some; None of others."""
+    rows = rows_apart(matrix)
+    sizes = Sizes.of(matrices_of(rows.term)) if isinstance(rows, Success) else None
+    if sizes is None or not is_tall(sizes) or Family.WGMMA not in search.gpu.sustained:
+        return None
+    point, plan = Point.of("batch", {"operands": JOINED}), as_one(sizes)
+    result = search.attempt(point, program)
+    return (Choice(point, _reason(point, sizes, plan)), result) if isinstance(result, Success) else None
+
+
+def is_tall(sizes: Sizes) -> bool:
+    """Whether blocks that have all of the second operand are faster than tiles of a matrix (measured).
+
+    sizes: of its rows, each as a matrix
+    """
+    whole = sizes.are_chunks and min(sizes.columns, sizes.depth) >= LONG_ROW
+    tall = sizes.common > 0 and sizes.are_small and sizes.batch >= MANY_ROWS
+    return tall and sizes.joined(ROWS).by_fragments and not whole
 
 
 def _reason(point: Point, sizes: Sizes, plan: Plan) -> str:
@@ -159,6 +178,8 @@ def of_threads(split: Split) -> Point:
 
 def copied_in_bulk(sizes: Sizes) -> Iterator[Point]:
     """The plans for matrices that the copying unit brings, then one with fewer registers for each warp."""
+    if suit_joined(sizes):
+        yield Point.of("batch", {"operands": JOINED})
     if suit_second(sizes):
         yield Point.of("batch", {"operands": BULK_SECOND})
     if suit_padded(sizes):
