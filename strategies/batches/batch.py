@@ -195,8 +195,10 @@ def _by_blocks(plan: Plan, sizes: Sizes) -> Strategy:
     vectors = (plan.vector,) * len(sizes.read) if plan.vector else sizes.vectors
     copied = staged_in_bulk(pattern) if by_copies else staged(plan.threads, vectors, by_warps)
     runs = id_ if plan.operands == ELEMENTS else argument(copied)
-    together = as_one_matrix(by_all(plan, sizes.joined(plan.count)))
-    compute = together if plan.operands == JOINED else seq(runs, multiplied(plan, sizes))
+    if plan.operands == JOINED:
+        compute = as_one_matrix(by_all(plan, sizes.joined(plan.count)))
+    else:
+        compute = seq(runs, multiplied(plan, sizes))
     unpadded = by_copies and not pattern
     if plan.stored:
         compute = stored_in_bulk(compute) if unpadded else through_shared(plan.threads, compute)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from rewrites.result import Success
 from rise.expr import Expr, Lambda
@@ -26,7 +26,6 @@ from strategies.batches.plans import (
     Plan,
     as_one,
     by_threads,
-    in_bulk,
     plan_of,
     small_split,
     suit_bulk,
@@ -87,9 +86,17 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
         points = (Point.of("cuda_core", QUARTERS.changes), *points)
     elif has_unit and (sliced := slices(sizes)) is not None:
         points = (Point.by("tensor_core", sliced), *points)
+    return _first(search, program, points, lambda point: _reason(point, sizes, plan))
+
+
+def _first(
+    search: Search, program: Expr, points: Iterable[Point], why: Callable[[Point], str]
+) -> tuple[Choice, Success] | None:
+    """The first of these that gives a kernel."""
     tried = ((point, search.attempt(point, program)) for point in points)
-    point, result = next(((p, r) for p, r in tried if isinstance(r, Success)), (None, None))
-    return None if point is None or result is None else (Choice(point, _reason(point, sizes, plan)), result)
+    return next(
+        ((Choice(point, why(point)), made) for point, made in tried if isinstance(made, Success)), None
+    )
 
 
 def _of_rows(search: Search, program: Expr, matrix: Expr) -> tuple[Choice, Success] | None:
@@ -98,9 +105,8 @@ def _of_rows(search: Search, program: Expr, matrix: Expr) -> tuple[Choice, Succe
     sizes = Sizes.of(matrices_of(rows.term)) if isinstance(rows, Success) else None
     if sizes is None or not is_tall(sizes) or Family.WGMMA not in search.gpu.sustained:
         return None
-    point, plan = Point.of("batch", {"operands": JOINED}), as_one(sizes)
-    result = search.attempt(point, program)
-    return (Choice(point, _reason(point, sizes, plan)), result) if isinstance(result, Success) else None
+    reason = f"{as_one(sizes).count} of {sizes.batch} rows for each block, multiplied by all of its warps"
+    return _first(search, program, with_fewer_registers(sizes, JOINED), lambda _: reason)
 
 
 def is_tall(sizes: Sizes) -> bool:
@@ -179,17 +185,22 @@ def of_threads(split: Split) -> Point:
 def copied_in_bulk(sizes: Sizes) -> Iterator[Point]:
     """The plans for matrices that the copying unit brings, then one with fewer registers for each warp."""
     if suit_joined(sizes):
-        yield Point.of("batch", {"operands": JOINED})
+        yield from with_fewer_registers(sizes, JOINED)
     if suit_second(sizes):
         yield Point.of("batch", {"operands": BULK_SECOND})
     if suit_padded(sizes):
         yield Point.of("batch", {"operands": BULK_PADDED})
     if not suit_bulk(sizes):
         return
-    yield Point.of("batch", {"operands": BULK})
-    plan, half = in_bulk(sizes), -(-sizes.columns // (2 * COLUMNS)) * COLUMNS
+    yield from with_fewer_registers(sizes, BULK)
+
+
+def with_fewer_registers(sizes: Sizes, operands: str) -> Iterator[Point]:
+    """The plan of that name, then one whose warps have half of the columns, which takes fewer registers."""
+    yield Point.of("batch", {"operands": operands})
+    plan, half = PLANS[operands](sizes), -(-sizes.columns // (2 * COLUMNS)) * COLUMNS
     rows = next(part for part in (2 * TALL[-1], *TALL) if (part, half) != (plan.rows, plan.columns))
-    yield Point.of("batch", {"operands": BULK, "rows": rows, "columns": half})
+    yield Point.of("batch", {"operands": operands, "rows": rows, "columns": half})
 
 
 def alternatives(sizes: Sizes, plan: Plan) -> Iterator[Point]:
