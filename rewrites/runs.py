@@ -34,7 +34,8 @@ OUTER_PRODUCTS_IN_TURN = rule(
 
 def arrays_read(term: Expr) -> list[Identifier]:
     """The arrays that are free in a term, in the order in which it reads them."""
-    free = (part for part in subterms(term) if isinstance(part, Identifier) and part.name in term.free)
+    parts = (part for part in subterms(distinct_binders(term)) if isinstance(part, Identifier))
+    free = (part for part in parts if part.name in term.free)
     return list(dict.fromkeys(part for part in free if isinstance(part.type, Array)))
 
 

@@ -52,10 +52,7 @@ SMALL_PRODUCTS = range(160, 9001)  # multiplications of products of 16 bits of w
 LITTLE_USED = 0.16  # the part of fragments that such a product uses, up to which they do so (measured)
 LIMITED = 0.9  # the time of memory, over the cost, from which on they do so (measured)
 HARDLY_USED, HARDLY_LIMITED = 0.1, 0.78  # the same where a smaller part of fragments is used
-JOINED_FASTER, JOINED_FASTER_BESIDE = (
-    1.15,
-    1.5,
-)  # the cost of matrices alone, over that as one; with others read
+JOINED_FASTER = 1.05  # the cost of matrices by themselves, over that of several as one (measured)
 LITTLE = 1 / 8  # bytes that are read, for each that is written, where rows are swizzled or tf32
 RESULTS = range(12 * 1024, 48 * 1024 + 1)  # bytes of these results
 LITTLE_OF_FEW, LEAST_OF_FEW = 0.4, 9600  # the same of other rows, if sums have few terms; bytes of results
@@ -285,12 +282,13 @@ def cost_as_one(sizes: Sizes, count: int) -> float:
 
 def suit_joined(sizes: Sizes) -> bool:
     """Whether matrices that share the second operand are faster as one: measured."""
-    if not sizes.common or not sizes.by_fragments:
+    if not sizes.common or sizes.operand not in FRAGMENTS or not sizes.joined(ROWS).by_fragments:
+        return False
+    if not sizes.by_fragments and sizes.depth < ROWS:
         return False
     alone = best_tile(sizes, numbers_at_once(sizes))
     least = min(cost_as_one(sizes, count) for count in _joined_counts(sizes))
-    more = JOINED_FASTER if len(sizes.read) == 1 else JOINED_FASTER_BESIDE
-    return least < inf and (alone is None or cost(sizes, alone) >= more * least)
+    return least < inf and (alone is None or cost(sizes, alone) >= JOINED_FASTER * least)
 
 
 def _joined_counts(sizes: Sizes) -> list[int]:

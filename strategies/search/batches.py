@@ -47,7 +47,7 @@ FEW_WHOLE, FEW_TILES = 4, 1 / 3
 # Measured: how many runs, of an odd number of elements or not, threads bring sooner than the copying unit.
 FEW_RUNS = {True: 2.5, False: 8}
 PAIR = 4  # bytes
-MANY_ROWS, LONG_ROW = 1 << 16, 64  # rows of a tall matrix; elements of rows that tiles bring as boxes
+MANY_ROWS, LONG_ROW = 1 << 13, 64  # rows of a tall matrix; elements of rows that tiles bring as boxes
 PARTS = 3  # how many parts for each thread are tried
 # tiles of matrices, of which a multiprocessor has room for one only: the fastest from 117 to 127 rows
 QUARTERS = Tile((64, 64, 16), (32, 32), (8, 4), stages=2)
