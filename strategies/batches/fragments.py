@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from math import gcd
 
 from rewrites import lowering as low
+from rewrites.algorithmic import MAP_FUSION
 from rewrites.maps import BETA
 from rewrites.movement import TRANSPOSE_TWICE
 from rewrites.orders import (
@@ -63,9 +64,11 @@ ROWS, COLUMNS = 16, 8  # of each of them
 LOADS = 112  # of a thread that are under way before it stores the first
 # an order of rows as an order of those of operands
 _order_inward: Strategy = normalize(choice(MAP_REORDER, ZIP_REORDER, *INWARD))
-# the same of columns: to products, then to the columns that these multiply
+# the same of columns: to products, also past a row that is beside each of their rows
+_to_products: Strategy = seq(_order_inward, normalize(MAP_FUSION))
+# and then to the columns that these multiply
 _columns_inward: Strategy = seq(
-    with_parts_abstracted(is_product, lambda _: _order_inward),
+    with_parts_abstracted(is_product, lambda _: _to_products),
     normalize(choice(REORDER_TRANSPOSE, TRANSPOSE_TWICE, ORDER_ROWS, BETA, MAP_REORDER)),
 )
 
