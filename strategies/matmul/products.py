@@ -10,6 +10,7 @@ from rewrites import movement as m
 from rewrites.conversions import CONVERSION_LAST
 from rewrites.folds import FACTOR_OF_SUM
 from rewrites.lets import named_value
+from rewrites.maps import BETA
 from rewrites.members import MEMBERS_APART
 from rewrites.pointwise import POINTWISE, RESULTS
 from rewrites.prologue import (
@@ -31,7 +32,7 @@ from rewrites.prologue import (
 from rewrites.result import Failure, Result, Success
 from rewrites.typed import array_type
 from rise.errors import RiseError
-from rise.expr import Expr, Lambda, application, call, children
+from rise.expr import Apply, Expr, Lambda, application, call, children
 from rise.nat import Nat
 from rise.types import shape
 from strategies.abstraction import outermost_parts
@@ -41,6 +42,7 @@ from strategies.core import (
     Rewrite,
     Strategy,
     at_child,
+    check,
     choice,
     normalize,
     prints_as_call,
@@ -178,10 +180,23 @@ def reads_a_result(term: Expr) -> bool:
     return holds(term, frozenset())
 
 
+def _names_a_conversion(term: Expr) -> bool:
+    match term:
+        case Apply(Lambda(), value):
+            return (applied := call(value)) is not None and applied[0] == "cast"
+        case _:
+            return False
+
+
+# a factor that is computed with a number that is converted, converted last
+_narrow_factors = seq(
+    normalize(seq(check(_names_a_conversion, "narrow_factors", "no conversion has a name"), BETA)),
+    normalize(CONVERSION_LAST),
+)
 # products become matrices of their own; where an element is not a function of such, each sum becomes a map
 _products = seq(
     normalize(FACTOR_OF_SUM),
-    normalize(CONVERSION_LAST),
+    _narrow_factors,
     normalize(BYTE_WIDENED),
     normalize(choice(a.SEPARATE_REDUCTION, m.DROP_UNUSED)),
     normalize(choice(a.SEPARATE_PRODUCT, m.DROP_UNUSED)),

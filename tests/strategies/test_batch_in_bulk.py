@@ -414,3 +414,44 @@ def test_fragments_of_swizzled_rows_are_loaded_without_conflicts(n: int) -> None
     lines = made.source.splitlines()
     loads = [c for number, c in found.conflicts.items() if "load_matrices" in lines[number - 1]]
     assert loads and all(c.extra == 0 for c in loads)
+
+
+# --- few terms, and small matrices ------------------------------------------------------------------------
+
+# m, n, k, layouts, operands, result; of a copy on an H200: in runs, and in rows that threads bring
+FEW_TERMS = [
+    ((73, 104, 7), "AT", "f16", "rounded", 0.73, 0.91),
+    ((122, 108, 7), "TT", "f16", "rounded", 0.75, 0.92),
+    ((101, 70, 16), "AT", "f16", "rounded", 0.65, 0.86),
+    ((67, 82, 6), "TT", "bf16", "rounded", 0.75, 0.89),
+    ((118, 119, 13), "TA", "f16", "rounded", 0.76, 0.85),
+    ((103, 92, 7), "AT", "f16", "plain", 0.77, 0.91),
+    ((63, 114, 14), "AT", "f16", "plain", 0.89, 0.93),
+    ((95, 121, 8), "AT", "f16", "rounded", 0.65, 0.58),  # results are aligned to two bytes
+    ((95, 59, 10), "AT", "f16", "rounded", 0.88, 0.66),
+    ((44, 59, 4), "TA", "f16", "plain", 0.94, 0.91),
+    ((20, 67, 7), "AA", "f16", "plain", 0.98, 0.80),
+    ((40, 89, 7), "TA", "f32", "rounded to tf32", 0.95, 0.83),
+]
+
+
+@pytest.mark.parametrize("case", FEW_TERMS)
+def test_few_terms_of_large_results_come_in_rows_where_that_was_faster(
+    case: tuple[tuple[int, int, int], str, str, str, float, float],
+) -> None:
+    (m, n, k), layouts, type_, body, in_runs, in_rows = case
+    choice = chosen(products(10007, m, n, k, type_, layouts, body))
+    assert (operands_of(choice) is None) == (in_rows > in_runs), choice
+
+
+# of a copy on an H200 before, one matrix at a time, and since
+SMALL = {(42, 17, 3): (0.36, 0.91), (45, 24, 1): (0.74, 0.93), (20, 39, 4): (0.81, 0.96)}
+
+
+@pytest.mark.parametrize("sizes", SMALL)
+def test_blocks_bring_several_matrices_that_are_small(sizes: tuple[int, int, int]) -> None:
+    """However odd they are: one would be a few hundred bytes for a block."""
+    term = products(100_003, *sizes, "f16", "TA", "rounded")
+    choice = chosen(term)
+    plan = in_bulk(sizes_of(term))
+    assert operands_of(choice) == "bulk" and plan.count >= 4
