@@ -17,7 +17,7 @@ from rise.normal import data_flow
 from rise.pretty import show
 from rise.types import I32, Array
 from strategies import core, normal_forms, operands, places, registry, rounded
-from strategies.batches import fragments, runs, threads
+from strategies.batches import fragments, joined, runs, threads
 from strategies.batches import parts as parts_of_batches
 from strategies.batches.parts import Parts
 from strategies.guided import moves, search
@@ -46,7 +46,7 @@ MATMUL = (
     rest, schedules, sums, tiles, grid, instructions, epilogue, split_k, parts, beside, columns, offsets, staging,
     thread_tiles,
 )  # fmt: skip
-BATCHES = (runs, threads, parts_of_batches, fragments)
+BATCHES = (runs, threads, parts_of_batches, fragments, joined)
 MODULES = (*LOOPS, *MATMUL, *BATCHES)
 
 HEADER = """\
@@ -137,6 +137,10 @@ BYTES = (
 )
 SMALL = (
     "fun((As: 50.4.6.f16, Bs: 50.6.2.f16) => zip(As)(Bs) |> map(fun((A, B) => A |> map(fun(row => transpose(B)"
+    " |> map(fun(col => zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0))))))))"
+)
+SHARED_OPERAND = (
+    "fun((As: 50.4.6.f16, B: 6.2.f16) => As |> map(fun(A => A |> map(fun(row => transpose(B)"
     " |> map(fun(col => zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0))))))))"
 )
 SCALED = (
@@ -406,6 +410,9 @@ EXAMPLES = {
     "through_shared": ("in_inputs(through_shared(32, id_))", MATRIX),
     "staged_in_bulk": ("in_inputs(argument(staged_in_bulk()))", SMALL),
     "stored_in_bulk": ("in_inputs(stored_in_bulk(id_))", MATRIX),
+    "with_shared": ("in_inputs(with_shared(32, id_))", SHARED_OPERAND),
+    "as_one_matrix": ("in_inputs(as_one_matrix(id_))", SHARED_OPERAND),
+    "rows_as_batch": ("in_inputs(rows_as_batch)", PRODUCT),
     "one_map": ("in_inputs(one_map)", SCALED),
     "rows_of_matrices": ("in_inputs(rows_of_matrices(id_))", SMALL),
     "by_threads": ("in_inputs(by_threads(32, id_))", VECTOR),
@@ -494,14 +501,14 @@ SECTIONS |= {
     "Phases of batches": (
         "several longer staged staged_in_bulk each_part as_run moved each_moved through_shared stored_in_bulk rows_of_matrices"
         " one_map by_threads one_row as_parts matrix_in_parts parts_of_matrices in_steps_and_rest one_part matrices_by_threads"
-        " each_by_a_warp each_by_all matrix_by_a_warp matrix_by_warps on_fragments_of"
+        " each_by_a_warp each_by_all matrix_by_a_warp matrix_by_warps on_fragments_of with_shared as_one_matrix rows_as_batch"
     ),
 }
 # what phases are made of
 HELPERS = frozenset(
     "flatten in_zips in_components fuse_tiles in_tiles in_blocks if_in_list outermost_map computing in_warp"
     " by_instructions on_fragments finish_epilogue in_slices in_place forms_in_place beside_products at_parts_of_list"
-    " as_folds fused_over_parts maps_in_warp".split()
+    " as_folds fused_over_parts maps_in_warp in_shared".split()
 )
 
 

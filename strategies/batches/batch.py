@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rewrites.algorithmic import SPLIT_JOIN
 from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Success
 from rise.errors import StrategyError
@@ -19,6 +18,7 @@ from strategies.batches.fragments import (
     matrix_by_a_warp,
     matrix_by_warps,
 )
+from strategies.batches.joined import as_one, as_one_matrix, rows_as_batch
 from strategies.batches.parts import matrices_by_threads
 from strategies.batches.plans import (
     BLOCKS,
@@ -35,7 +35,6 @@ from strategies.batches.plans import (
     UNROLLED,
     WARPS,
     Plan,
-    as_one,
     by_threads,
     in_bulk,
     in_bulk_padded,
@@ -44,7 +43,6 @@ from strategies.batches.plans import (
     plan_of,
 )
 from strategies.batches.runs import (
-    as_one_matrix,
     several,
     staged,
     staged_in_bulk,
@@ -54,14 +52,13 @@ from strategies.batches.runs import (
 )
 from strategies.batches.sizes import Sizes
 from strategies.batches.threads import by_threads as in_turns
-from strategies.batches.threads import one_map, one_row, rows_of_matrices
+from strategies.batches.threads import one_row, rows_of_matrices
 from strategies.complete import complete
 from strategies.core import (
     FunctionStrategy,
     Rewrite,
     Strategy,
     argument,
-    check,
     choice,
     depending,
     id_,
@@ -69,9 +66,6 @@ from strategies.core import (
     seq,
     try_,
 )
-from strategies.matmul.kernels import has_product
-from strategies.matmul.products import rank
-from strategies.matmul.tiling import MATRIX
 from strategies.memory_bound.blocks import WARP, chosen_or, refuse
 from strategies.places import as_one_array, below_shape, in_inputs
 from strategies.result_views import computed_in, under_views
@@ -180,7 +174,7 @@ def batch(
             return made
         return choice(made, with_plan(in_rows(sizes), sizes, in_run))
 
-    one_array = seq(try_(rows_apart), one_batch) if operands == JOINED else one_batch
+    one_array = seq(try_(rows_as_batch), one_batch) if operands == JOINED else one_batch
     adjacent = seq(one_array, below_shape(depending(chosen)))
     elsewhere = seq(one_array, below_shape(depending(lambda term: chosen(term, False))))
     placed = depending(lambda term: adjacent if are_adjacent(term) else under_views(elsewhere))
@@ -209,20 +203,6 @@ def _by_blocks(plan: Plan, sizes: Sizes) -> Strategy:
 
 # an array of matrices, where they are in arrays in an array, too
 one_batch = try_(POINTWISE_EACH)
-
-
-def is_one_product(term: Expr) -> bool:
-    """Whether a term is one matrix, although its rows may be computed of matrices: of windows, say."""
-    return rank(term) == MATRIX and has_product(term)
-
-
-# a matrix as an array of matrices of one row each
-rows_apart: Strategy = seq(
-    check(is_one_product, "rows_apart", "expected a product"),
-    one_map,
-    SPLIT_JOIN.with_sizes(n=1),
-    argument(one_batch),
-)
 
 
 def are_adjacent(term: Expr) -> bool:

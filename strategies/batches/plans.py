@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from math import inf, prod
+from dataclasses import dataclass
+from math import prod
 
 from strategies.batches.banks import BANK, PAIR
 from strategies.batches.costs import BYTES, UNSPILLED, Tile, best_tile, cost, cycles
@@ -52,7 +52,6 @@ SMALL_PRODUCTS = range(160, 9001)  # multiplications of products of 16 bits of w
 LITTLE_USED = 0.16  # the part of fragments that such a product uses, up to which they do so (measured)
 LIMITED = 0.9  # the time of memory, over the cost, from which on they do so (measured)
 HARDLY_USED, HARDLY_LIMITED = 0.1, 0.78  # the same where a smaller part of fragments is used
-JOINED_FASTER = 1.05  # the cost of matrices by themselves, over that of several as one (measured)
 LITTLE = 1 / 8  # bytes that are read, for each that is written, where rows are swizzled or tf32
 RESULTS = range(12 * 1024, 48 * 1024 + 1)  # bytes of these results
 LITTLE_OF_FEW, LEAST_OF_FEW = 0.4, 9600  # the same of other rows, if sums have few terms; bytes of results
@@ -262,39 +261,6 @@ def in_bulk_second(sizes: Sizes, rows: int = 0, columns: int = 0) -> Plan:
     wide = -(-sizes.columns // COLUMNS) * COLUMNS
     rows, columns = rows or 2 * ROWS, columns or wide
     return Plan(BLOCKS, 1, WARP * Tile(rows, columns).warps(sizes), True, rows, BULK_SECOND, 0, columns)
-
-
-# --- several as one ----------------------------------------------------------------------------------------
-
-
-def as_one(sizes: Sizes, rows: int = 0, columns: int = 0, count: int = 0) -> Plan:
-    """So many matrices for each block as one, which has the rows of all: a tile for each warp; 0: chosen."""
-    count = count or min(_joined_counts(sizes), key=lambda each: cost_as_one(sizes, each))
-    return replace(in_bulk(sizes.joined(count), rows, columns), count=count, operands=JOINED)
-
-
-def cost_as_one(sizes: Sizes, count: int) -> float:
-    """The cost of each of so many matrices, multiplied as one."""
-    one = sizes.joined(count)
-    tile = best_tile(one, (1,)) if one.are_small else None
-    return inf if tile is None else cost(one, tile) / count
-
-
-def suit_joined(sizes: Sizes) -> bool:
-    """Whether matrices that share the second operand are faster as one: measured."""
-    if not sizes.common or sizes.operand not in FRAGMENTS or not sizes.joined(ROWS).by_fragments:
-        return False
-    if not sizes.by_fragments and sizes.depth < ROWS:
-        return False
-    alone = best_tile(sizes, numbers_at_once(sizes))
-    least = min(cost_as_one(sizes, count) for count in _joined_counts(sizes))
-    return least < inf and (alone is None or cost(sizes, alone) >= JOINED_FASTER * least)
-
-
-def _joined_counts(sizes: Sizes) -> list[int]:
-    """How many matrices have about whole fragments of rows together."""
-    most = max(1, LARGEST_SIDE // sizes.rows)
-    return sorted({max(1, rows // sizes.rows) for rows in range(ROWS, LARGEST_SIDE + 1, ROWS)} | {most})
 
 
 # --- by threads: a part or a row each ---------------------------------------------------------------------

@@ -9,14 +9,12 @@ from rewrites import algorithmic as a
 from rewrites import lowering as low
 from rewrites import views
 from rewrites.memory import BULK_STORE, COPIES, IN_GLOBAL, IN_SHARED, LAYOUT_CHANGED
-from rewrites.nests import NEST_AS_LIST
 from rewrites.padding import EMPTY_ZIP, MAP_EMPTY, TAKE_EMPTY
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, missing
 from rewrites.runs import ARRAY_IN_SHARED, BY_MEMBERS, arrays_read
 from rewrites.staging import PAIRS_IN_PANELS
 from rise.expr import Expr, Identifier, call
 from rise.types import Array, Data, Pair, Scalar, Type, shape
-from strategies.batches.threads import one_map
 from strategies.core import (
     Rewrite,
     Strategy,
@@ -174,25 +172,6 @@ def in_shared(arrays: Sequence[Identifier], copied: Rewrite, s: Rewrite) -> Stra
 def matrices_read(function: Expr) -> list[Identifier]:
     """The matrices that a function reads besides its argument."""
     return [array for array in arrays_read(function) if len(shape(array.type)[0]) == MATRIX]
-
-
-@prints_as_call
-def as_one_matrix(s: Rewrite) -> Strategy:
-    """s for matrices that share the second operand as one, whose rows are those of all, in shared memory.
-
-    The copying unit brings them.
-    before: xs |> map(x => g(x) |> map(f))
-    after:  let ys = xs |> bulkCopy in s(ys |> map(g) |> join |> map(f)) |> split(m)
-    """
-
-    def chosen(term: Expr) -> Rewrite:
-        applied = call(term)
-        arrays = [xs for xs in applied[2][1:] if isinstance(xs, Identifier)] if applied is not None else []
-        if not arrays:
-            return refuse("as_one_matrix", "the matrices are no array in memory")
-        return seq(mapped(one_map), NEST_AS_LIST, in_shared(arrays, BULK_COPY, argument(s)))
-
-    return depending(chosen)
 
 
 @prints_as_call

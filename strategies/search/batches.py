@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from rewrites.result import Success
 from rise.expr import Expr, Lambda
 from rise.instructions import Family
-from strategies.batches.batch import PLANS, is_one_product, matrices_of, rows_apart
+from strategies.batches.batch import PLANS, matrices_of
 from strategies.batches.fragments import COLUMNS, ROWS
+from strategies.batches.joined import as_one, is_one_product, is_tall, rows_as_batch, suit_joined
 from strategies.batches.part_costs import Split, best_parts
 from strategies.batches.plans import (
     BLOCKS,
@@ -24,12 +25,10 @@ from strategies.batches.plans import (
     THREADS,
     WARPS,
     Plan,
-    as_one,
     by_threads,
     plan_of,
     small_split,
     suit_bulk,
-    suit_joined,
     suit_padded,
     suit_padded_parts,
     suit_second,
@@ -47,7 +46,6 @@ FEW_WHOLE, FEW_TILES = 4, 1 / 3
 # Measured: how many runs, of an odd number of elements or not, threads bring sooner than the copying unit.
 FEW_RUNS = {True: 2.5, False: 8}
 PAIR = 4  # bytes
-MANY_ROWS, LONG_ROW = 1 << 13, 64  # rows of a tall matrix; elements of rows that tiles bring as boxes
 PARTS = 3  # how many parts for each thread are tried
 # tiles of matrices, of which a multiprocessor has room for one only: the fastest from 117 to 127 rows
 QUARTERS = Tile((64, 64, 16), (32, 32), (8, 4), stages=2)
@@ -101,22 +99,12 @@ def _first(
 
 def _of_rows(search: Search, program: Expr, matrix: Expr) -> tuple[Choice, Success] | None:
     """The kernel of a matrix of many short rows, of which a block takes some; None of others."""
-    rows = rows_apart(matrix)
+    rows = rows_as_batch(matrix)
     sizes = Sizes.of(matrices_of(rows.term)) if isinstance(rows, Success) else None
     if sizes is None or not is_tall(sizes) or Family.WGMMA not in search.gpu.sustained:
         return None
     reason = f"{as_one(sizes).count} of {sizes.batch} rows for each block, multiplied by all of its warps"
     return _first(search, program, with_fewer_registers(sizes, JOINED), lambda _: reason)
-
-
-def is_tall(sizes: Sizes) -> bool:
-    """Whether blocks that have all of the second operand are faster than tiles of a matrix (measured).
-
-    sizes: of its rows, each as a matrix
-    """
-    whole = sizes.are_chunks and min(sizes.columns, sizes.depth) >= LONG_ROW
-    tall = sizes.common > 0 and sizes.are_small and sizes.batch >= MANY_ROWS
-    return tall and sizes.joined(ROWS).by_fragments and not whole
 
 
 def _reason(point: Point, sizes: Sizes, plan: Plan) -> str:

@@ -10,10 +10,10 @@ import pytest
 from codegen.pipeline import generate
 from rewrites.result import Failure
 from rise.expr import Expr, Lambda
-from strategies.batches.batch import batch, matrices_of, rows_apart
-from strategies.batches.plans import JOINED, as_one, suit_joined, two_fit
+from strategies.batches.batch import batch, matrices_of
+from strategies.batches.joined import as_one, is_tall, rows_as_batch, suit_joined
+from strategies.batches.plans import JOINED, two_fit
 from strategies.batches.sizes import Sizes
-from strategies.search.batches import is_tall
 from tests.support.batches import COLUMNS, ROWS, chosen, exact, lowered, operands_of, program, sizes_of
 from tests.support.programs import succeeded
 
@@ -164,7 +164,7 @@ def rows_of(term: Expr) -> Sizes:
     """What is known of the rows of a matrix, each as a matrix."""
     while isinstance(term, Lambda):
         term = term.body
-    found = Sizes.of(matrices_of(succeeded(rows_apart(term)).term))
+    found = Sizes.of(matrices_of(succeeded(rows_as_batch(term)).term))
     assert found is not None
     return found
 
