@@ -123,7 +123,7 @@ def sizes_of(case: Case) -> dict[str, int]:
     match case:
         case "products", m, n, k, _, operand, result, *words:
             sizes = {"m": int(m), "n": int(n), "k": int(k)}
-            batch = max(1, BYTES // around.bytes_of_matrix(*sizes.values(), operand, result, words))
+            batch = max(1, BYTES // around.bytes_of_matrix(int(m), int(n), int(k), operand, result, words))
             return {"b": batch, **sizes, **({"p": -(-batch // 2)} if "chosen" in words else {})}
         case "groups", g, n, k, h, w, *_:
             return {**grouped.tiles(ROWS, int(g), int(h), int(n) // int(w)), "w": int(w), "k": int(k)}

@@ -188,11 +188,9 @@ def _names_a_conversion(term: Expr) -> bool:
             return False
 
 
-# a factor that is computed with a number that is converted, converted last
-_narrow_factors = seq(
-    normalize(seq(check(_names_a_conversion, "narrow_factors", "no conversion has a name"), BETA)),
-    normalize(CONVERSION_LAST),
-)
+# factors that are computed with numbers that are converted, also under a name, converted last
+_named = check(_names_a_conversion, "narrow_factors", "no conversion has a name")
+_narrow_factors = normalize(choice(CONVERSION_LAST, seq(_named, BETA, CONVERSION_LAST)))
 # products become matrices of their own; where an element is not a function of such, each sum becomes a map
 _products = seq(
     normalize(FACTOR_OF_SUM),

@@ -18,21 +18,8 @@ from strategies.core import body
 from tests.support.batches import operands_of, program
 
 INFINITY = float("inf")
-SPECIAL = (
-    0.0,
-    -0.0,
-    1.0,
-    -1.0,
-    6e-8,
-    -6e-8,
-    65504.0,
-    2049.0,
-    1 + 2.0**-11,
-    1 + 2.0**-12,
-    INFINITY,
-    -INFINITY,
-)
-SPECIAL += (float("nan"), 1e30, -1e-30, 0.1)
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 6e-8, -6e-8, 65504.0, 2049.0, 1 + 2.0**-11, 1 + 2.0**-12, 1e30, -1e-30, 0.1]
+SPECIAL += [INFINITY, -INFINITY, float("nan")]
 CONVERTED = {"f16": "f32({})", "bf16": "f32({})", "f32": "f32(tf32({}))"}
 
 
