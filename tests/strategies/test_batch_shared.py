@@ -67,7 +67,7 @@ def test_matrices_with_one_second_operand_are_exact_as_one() -> None:
     """Sizes, layouts, types, counts and what is beside the products are drawn: few counts divide a batch."""
     seed, ragged, beside = 20261129, 0, 0
     random = Random(seed)
-    for number in range(24):
+    for number in range(14):
         b = random.choice((1, 7, 17))
         m, n, k = (random.choice(AWKWARD) for _ in range(3))
         type_, around = random.choice(("f16", "bf16", "tf32")), random.choice(list(AROUND))
@@ -78,7 +78,7 @@ def test_matrices_with_one_second_operand_are_exact_as_one() -> None:
         assert exact(term, low), f"seed {seed}, number {number}: {b, m, n, k, layouts, type_, around, count}"
         ragged += count > 1 and b % count > 0
         beside += "beside" in around or around == "both"
-    assert ragged > 4 and beside > 6
+    assert ragged > 2 and beside > 4
 
 
 @pytest.mark.parametrize("around", AROUND)
