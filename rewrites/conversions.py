@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from rewrites.rule import computed
 from rewrites.typed import instance
-from rise.expr import Expr, Literal, Primitive, apply, call
+from rise.expr import Apply, Expr, Lambda, Literal, Primitive, apply, call, substitute
 from rise.numbers import rounded
 from rise.primitives.declare import primitive
 from rise.types import F32, TF32, Scalar
@@ -64,6 +64,9 @@ class _Converted:
 
 def _behind(term: Expr) -> _Converted | None:
     """A term as a number that is converted last; None where it may be rounded before."""
+    match term:
+        case Apply(Lambda(x, body), value) if is_converted(value):
+            return _behind(substitute(body, {x.name: value}))
     converted, applied = _Converted.of(term), call(term)
     if converted is not None or applied is None:
         return converted
@@ -81,6 +84,11 @@ def _behind(term: Expr) -> _Converted | None:
     return replace(known, number=apply(operation, *kept, *(part for part in taken if part is not None)))
 
 
+def is_converted(term: Expr) -> bool:
+    """Whether a term is a number of a narrow type, converted, after what rounds nothing."""
+    return _behind(term) is not None
+
+
 @computed(
     "conversion of factors, last",
     "max(f32(x), c) * y → f32(max(x, c)) * y, where x: f16, bf16 or tf32(z) can be c; the same of min, of"
@@ -91,6 +99,7 @@ def _behind(term: Expr) -> _Converted | None:
         "fun((x: f32, y: f32) => max(0, f32(tf32(x))) * (0 - f32(tf32(y))))",
         "fun((x: f16, y: f16) => -f32(x) * abs(f32(y)))",
         "fun((x: f16, y: f32) => select(y < 0.25, abs(max(f32(x), -1)), 2) * y)",
+        "fun((x: f16, y: f32) => (fun(v => max(v, -v)))(0 - f32(x)) * y)",
     ),
     "What rounds nothing is done before a number is converted, which tensor cores then multiply.",
     head=("mul", 2),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rewrites import algorithmic as a
 from rewrites import movement as m
-from rewrites.conversions import CONVERSION_LAST
+from rewrites.conversions import CONVERSION_LAST, is_converted
 from rewrites.folds import FACTOR_OF_SUM
 from rewrites.lets import named_value
 from rewrites.maps import BETA
@@ -50,6 +50,7 @@ from strategies.core import (
     try_,
 )
 from strategies.evaluation import is_expression
+from strategies.normal_forms import gentle_beta
 from strategies.places import arguments, computes, outermost_part
 
 NO_PRODUCT = (
@@ -183,18 +184,26 @@ def reads_a_result(term: Expr) -> bool:
 def _names_a_conversion(term: Expr) -> bool:
     match term:
         case Apply(Lambda(), value):
-            return (applied := call(value)) is not None and applied[0] == "cast"
+            return is_converted(value)
         case _:
             return False
 
 
-# factors that are computed with numbers that are converted, also under a name, converted last
-_named = check(_names_a_conversion, "narrow_factors", "no conversion has a name")
-_narrow_factors = normalize(choice(CONVERSION_LAST, seq(_named, BETA, CONVERSION_LAST)))
+def _narrow_factor(term: Expr) -> Result:
+    return _narrow(term)
+
+
+# factors that are computed with numbers that are converted, also under names, converted last
+_named = check(_names_a_conversion, "narrow_factor", "no conversion has a name")
+_narrow: Strategy = choice(
+    CONVERSION_LAST,
+    seq(_named, BETA, FunctionStrategy("narrow_factor", _narrow_factor)),
+    seq(_named, gentle_beta),
+)
 # products become matrices of their own; where an element is not a function of such, each sum becomes a map
 _products = seq(
     normalize(FACTOR_OF_SUM),
-    _narrow_factors,
+    normalize(_narrow),
     normalize(BYTE_WIDENED),
     normalize(choice(a.SEPARATE_REDUCTION, m.DROP_UNUSED)),
     normalize(choice(a.SEPARATE_PRODUCT, m.DROP_UNUSED)),

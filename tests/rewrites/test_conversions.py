@@ -90,6 +90,7 @@ PROLOGUES = {
     "-f32(x)": True,
     "(0 - abs(min(f32(x), 6)))": True,
     "select(f32(x) > 0, f32(x), 0)": True,
+    "select((0 - f32(x)) > 0, (0 - f32(x)), max(f32(x), f32(x)))": True,
     "exp(f32(x))": False,
     "(f32(x) - 0.1)": False,
 }
