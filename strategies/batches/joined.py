@@ -10,14 +10,13 @@ from dataclasses import replace
 from math import inf
 
 from rewrites.algorithmic import SPLIT_JOIN
-from rewrites.memory import COPIES
 from rewrites.nests import NEST_AS_LIST
 from rewrites.pointwise import POINTWISE_EACH
 from rise.expr import Expr, Identifier, call
 from strategies.batches.costs import best_tile, cost
 from strategies.batches.fragments import FRAGMENTS, ROWS
 from strategies.batches.plans import JOINED, Plan, in_bulk, numbers_at_once
-from strategies.batches.runs import in_shared
+from strategies.batches.runs import BULK_COPY, in_shared
 from strategies.batches.sizes import LARGEST_SIDE, Sizes
 from strategies.batches.threads import one_map
 from strategies.core import (
@@ -38,7 +37,6 @@ from strategies.places import mapped
 
 JOINED_FASTER = 1.05  # the cost of matrices by themselves, over that of several as one (measured)
 MANY_ROWS, LONG_ROW = 1 << 13, 64  # rows of a tall matrix; elements of rows that tiles bring as boxes
-_, _, BULK_COPY = COPIES
 
 
 def as_one(sizes: Sizes, rows: int = 0, columns: int = 0, count: int = 0) -> Plan:

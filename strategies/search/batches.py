@@ -103,7 +103,8 @@ def _of_rows(search: Search, program: Expr, matrix: Expr) -> tuple[Choice, Succe
     sizes = Sizes.of(matrices_of(rows.term)) if isinstance(rows, Success) else None
     if sizes is None or not is_tall(sizes) or Family.WGMMA not in search.gpu.sustained:
         return None
-    reason = f"{as_one(sizes).count} of {sizes.batch} rows for each block, multiplied by all of its warps"
+    many = "" if sizes.batch == MANY else f" of {sizes.batch}"
+    reason = f"{as_one(sizes).count}{many} rows for each block, multiplied by all of its warps"
     return _first(search, program, with_fewer_registers(sizes, JOINED), lambda _: reason)
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from random import Random
 
+import numpy as np
 import pytest
 
+import codegen
 from codegen.pipeline import generate
 from rewrites.result import Failure
+from rise.check.program import check_text
 from rise.expr import Expr, Lambda
 from strategies.batches.batch import batch, matrices_of
 from strategies.batches.joined import as_one, is_tall, rows_as_batch, suit_joined
@@ -179,6 +182,20 @@ def test_tall_matrices_are_exact_as_batches_of_rows() -> None:
         assert exact(term, lowered(term, JOINED)), f"seed {seed}, number {number}: {rows, n, k}"
         fewer += rows % as_one(rows_of(term)).count > 0
     assert fewer > 4
+
+
+def test_any_number_of_rows_is_taken_by_one_kernel() -> None:
+    """The number of rows is known at launch: the last block has those that are left."""
+    program_ = check_text(
+        "def f(m: Nat)(A: m.13.f16, B: 13.17.f16): m.17.f32 = A |> map(row => transpose(B) |> map(col =>"
+        " zip(row)(col) |> map((x, y) => f32(x) * f32(y)) |> reduce(+, 0)))"
+    )
+    kernel = codegen.compile(program_["f"], runtime=["m"], backend="emulate", target="sm_90a")
+    random = np.random.default_rng(3)
+    for m in (1, 31, 128, 257):
+        a, b = (random.integers(-4, 5, size).astype(np.float16) for size in ((m, 13), (13, 17)))
+        assert np.array_equal(kernel(a, b), a.astype(np.float32) @ b.astype(np.float32))
+    assert [k.source.count("bulk_load_run") for k in kernel.program.kernels] == [1]
 
 
 # n, k: whether blocks of rows were faster on an H200, of matrices of 300 MB
