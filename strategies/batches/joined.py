@@ -15,7 +15,7 @@ from rewrites.pointwise import POINTWISE_EACH
 from rise.expr import Expr, Identifier, call
 from strategies.batches.costs import best_tile, cost
 from strategies.batches.fragments import FRAGMENTS, ROWS
-from strategies.batches.plans import JOINED, Plan, in_bulk, numbers_at_once
+from strategies.batches.plans import JOINED, Plan, are_crowded, in_bulk, numbers_at_once
 from strategies.batches.runs import BULK_COPY, in_shared
 from strategies.batches.sizes import LARGEST_SIDE, Sizes
 from strategies.batches.threads import one_map
@@ -56,7 +56,7 @@ def suit_joined(sizes: Sizes) -> bool:
     """Whether matrices that share the second operand are faster as one: measured."""
     if not sizes.common or sizes.operand not in FRAGMENTS or not sizes.joined(ROWS).by_fragments:
         return False
-    if not sizes.by_fragments and sizes.depth < ROWS:
+    if are_crowded(sizes) or (not sizes.by_fragments and sizes.depth < ROWS):
         return False
     alone = best_tile(sizes, numbers_at_once(sizes))
     least = min(cost_as_one(sizes, count) for count in _joined_counts(sizes))
@@ -108,8 +108,10 @@ rows_as_batch: Strategy = seq(
 def is_tall(sizes: Sizes) -> bool:
     """Whether blocks that have all of the second operand are faster than tiles of a matrix (measured).
 
+    Tiles are boxes, which the copying unit swizzles. So they are faster where rows are long and whole chunks,
+    and where rows of a run would all start in the same bank.
     sizes: of its rows, each as a matrix
     """
     whole = sizes.are_chunks and min(sizes.columns, sizes.depth) >= LONG_ROW
     tall = sizes.common > 0 and sizes.are_small and sizes.batch >= MANY_ROWS
-    return tall and sizes.joined(ROWS).by_fragments and not whole
+    return tall and sizes.joined(ROWS).by_fragments and not (whole or are_crowded(sizes))

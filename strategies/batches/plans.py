@@ -108,7 +108,7 @@ def suit_bulk(sizes: Sizes) -> bool:
     odd = LEAST_OF_MANY if sizes.are_apart or at_once(sizes) > 1 else LEAST_ODD
     least = odd if sizes.is_odd else LEAST_BULK
     large = sizes.bytes >= (least if _fits_warp(sizes) else 0 if several else LEAST_OF_MANY)
-    return large and not (_crowded(sizes) and _read_again(sizes))
+    return large and not (are_crowded(sizes) and _read_again(sizes))
 
 
 def suit_padded(sizes: Sizes) -> bool:
@@ -123,7 +123,7 @@ def suit_padded(sizes: Sizes) -> bool:
         return False
     large = min(sizes.rows, sizes.columns) >= LEAST_PADDED and not sizes.are_chunks and suit_bulk(sizes)
     small = _elements(sizes) <= MOST_CROWDED and sizes.bytes >= LEAST_BULK
-    crowded = small and sizes.width == TRANSPOSED and _crowded(sizes)
+    crowded = small and sizes.width == TRANSPOSED and are_crowded(sizes)
     return (large or crowded) and two_fit(sizes, max(sizes.padded))
 
 
@@ -162,7 +162,7 @@ def _writes_most(sizes: Sizes) -> bool:
     return few and even and written >= LEAST_OF_FEW and written % BANK == 0
 
 
-def _crowded(sizes: Sizes) -> bool:
+def are_crowded(sizes: Sizes) -> bool:
     """Whether rows all start in the same bank, even if the unit may swizzle them."""
     return any(row % ALL_BANKS == 0 for row in sizes.row_bytes)
 
