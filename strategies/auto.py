@@ -63,6 +63,7 @@ from strategies.matmul.separate import (
 )
 from strategies.memory_bound.family import fitting
 from strategies.nests import (
+    chain_as_list,
     is_over_matrices,
     is_over_rows,
     listed_rows,
@@ -287,7 +288,7 @@ class _Kernels:
 
     def _rows_as_list(self, term: Expr) -> Result:
         """A product for all rows of an array of matrices as one, if these are no batch."""
-        ways = (listed_rows, under_views(listed_rows))
+        ways = (listed_rows, under_views(listed_rows), chain_as_list)
         listed = choice(*ways)(term) if has_product(term) else None
         if not isinstance(listed, Success) or not has_product(computed_in(listed.term) or listed.term):
             return Failure("rows_as_list", term, "it does not multiply the rows of arrays by one matrix")

@@ -10,7 +10,7 @@ from rewrites.movement import JOIN_OF_SPLIT, ZIP_MAP_FIRST, ZIP_MAP_SECOND
 from rewrites.nests import NEST_AS_LIST
 from rewrites.reductions import REDUCE_FLAT_MAP
 from rewrites.result import Failure, Result
-from rewrites.views import MAP_JOINED, MAP_SPLIT
+from rewrites.views import JOIN_MAP, MAP_JOINED, MAP_SPLIT, ROWS_AS_LIST
 from rise.expr import Expr, Lambda, Primitive, call, subterms
 from rise.types import Array, Pair, Type, shape
 from strategies.core import FunctionStrategy, Strategy, argument, check, choice, normalize, repeat, seq, try_
@@ -86,6 +86,8 @@ rows_as_matrices: Strategy = try_(
 in_one_map: Strategy = repeat(choice(MAP_FUSION, ZIP_MAP_FIRST, ZIP_MAP_SECOND))
 # rows as one list, also where several maps compute them
 listed_rows: Strategy = choice(rows_as_list, seq(mapped(in_one_map), rows_as_list))
+# the rows of arrays that loops compute, as one list: what computes them is done with a list, too
+chain_as_list: Strategy = seq(ROWS_AS_LIST, argument(normalize(choice(JOIN_MAP, MAP_IDENTITY))))
 of_short_rows: Strategy = seq(
     check(lambda term: row_length(term) <= SHORT, "of_short_rows", "its rows are long"), rows_as_matrices
 )

@@ -224,3 +224,51 @@ def test_each_matrix_is_transposed_by_tiles(count: int) -> None:
     grid = assemble(low, "f").kernels[0].launch.grid
     assert grid == ((2, 1, 3) if count == 3 else (65536, 2, 1))
     assert count > 3 or exact(term, low)
+
+
+# --- layers -----------------------------------------------------------------------------------------------
+
+LAYER = "points |> map(row => {weights} |> map(col => {result}))"
+FIRST = LAYER.format(weights="W", result=f"f16(max({DOT}, 0))")
+LAST = LAYER.format(weights="V", result=DOT)
+# the array of rows, the first weights, and what is computed of them
+CHAINS = {
+    "two": ("{s}.{p}.{i}", "{h}.{i}", f"X |> map(points => {FIRST}) |> map(points => {LAST})"),
+    "of each its own first": (
+        "{s}.{p}.{i}",
+        "{s}.{h}.{i}",
+        f"zip(X)(W) |> map((points, W) => {FIRST}) |> map(points => {LAST})",
+    ),
+    "in arrays in an array": (
+        "2.{s}.{p}.{i}",
+        "{h}.{i}",
+        f"X |> map(map(points => {FIRST})) |> map(map(points => {LAST}))",
+    ),
+    "and their sums": (
+        "{s}.{p}.{i}",
+        "{h}.{i}",
+        f"X |> map(points => {FIRST}) |> map(points => {LAST}) |> map(points => transpose(points)"
+        " |> map(column => column |> reduce(+, 0)))",
+    ),
+}
+
+
+def layers(name: str, **sizes: int) -> Expr:
+    rows, first, body = (text.format(**sizes) for text in CHAINS[name])
+    given = f"X: {rows}.f16, W: {first}.f16, V: {sizes['o']}.{sizes['h']}.f16"
+    return program(f"def f({given}) = {body}")
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_layers_of_arrays_of_rows_are_products(name: str) -> None:
+    """What one layer computes is stored for the next: no thread computes it for each of its results."""
+    kernels = AUTO.choice(layers(name, s=200, p=500, i=512, h=1024, o=512)).kernels
+    assert [kernel.point.strategy for kernel in kernels[:2]] == ["tensor_core"] * 2
+    small = AUTO.choice(layers(name, s=3000, p=9, i=11, h=29, o=17)).kernels
+    assert all(kernel.point.strategy != "default" for kernel in small)
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_layers_are_exact(name: str) -> None:
+    term = layers(name, s=3, p=7, i=11, h=13, o=5)
+    assert exact(term, succeeded(AUTO(term)).term)
