@@ -86,8 +86,22 @@ rows_as_matrices: Strategy = try_(
 in_one_map: Strategy = repeat(choice(MAP_FUSION, ZIP_MAP_FIRST, ZIP_MAP_SECOND))
 # rows as one list, also where several maps compute them
 listed_rows: Strategy = choice(rows_as_list, seq(mapped(in_one_map), rows_as_list))
-# the rows of arrays that loops compute, as one list: what computes them is done with a list, too
-chain_as_list: Strategy = seq(ROWS_AS_LIST, argument(normalize(choice(JOIN_MAP, MAP_IDENTITY))))
+
+
+def _is_over_computed_matrices(term: Expr) -> bool:
+    match call(term):
+        case "map", _, [Lambda(), xs]:
+            return len(shape(term.type)[0]) > 2 and not is_expression(xs)
+        case _:
+            return False
+
+
+# the rows of matrices that loops compute, as one list: what computes them is done with a list, too
+chain_as_list: Strategy = seq(
+    check(_is_over_computed_matrices, "chain_as_list", "no loop computes matrices whose rows are mapped"),
+    ROWS_AS_LIST,
+    argument(normalize(choice(JOIN_MAP, MAP_IDENTITY))),
+)
 of_short_rows: Strategy = seq(
     check(lambda term: row_length(term) <= SHORT, "of_short_rows", "its rows are long"), rows_as_matrices
 )
