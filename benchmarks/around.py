@@ -27,7 +27,10 @@ def program(layouts: str, operand: str, result: str, around: Sequence[str]) -> s
     """The text of a definition `products`.
 
     layouts: of both operands; operand, result: types of numbers; around: words of AROUND
+    Exits where a word is none of these.
     """
+    if unknown := set(around) - set(AROUND):
+        raise SystemExit(f"unknown: {', '.join(sorted(unknown))}; known are {', '.join(AROUND)}")
     stored = "f32" if operand == "tf32" else operand
     number = "f32(tf32({}))" if operand == "tf32" else "f32({})"
     (rows, a), (columns, b) = FIRST[layouts[0]], SECOND[layouts[1]]
@@ -63,7 +66,7 @@ def _map(arrays: Sequence[tuple[str, str] | None], body: str) -> str:
     (last, element), *others = reversed([array for array in arrays if array is not None])
     for array, name in others:
         last, element = f"zip({array})({last})", f"({name}, {element})"
-    return f"{last} |> map({element if others else f'{element}'} => {body})"
+    return f"{last} |> map({element} => {body})"
 
 
 def bytes_of_matrix(m: int, n: int, k: int, operand: str, result: str, around: Sequence[str]) -> int:

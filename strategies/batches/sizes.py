@@ -7,7 +7,7 @@ from math import gcd, lcm, prod
 
 from rewrites.result import Success
 from rise.expr import Expr, Lambda, Primitive, call, subterms
-from rise.types import SCALARS, TF32, Scalar, Type, shape
+from rise.types import SCALARS, TF32, Scalar, shape
 from strategies.abstraction import outermost_parts
 from strategies.batches.adjacent import adjacent
 from strategies.batches.banks import Matrices, Run
@@ -22,6 +22,7 @@ from strategies.batches.runs import (
     width_of,
 )
 from strategies.core import seq, try_
+from strategies.evaluation import bytes_of
 from strategies.matmul.products import Product, is_product, outline_matrix, separate_prologue
 from strategies.memory_bound.blocks import WARP, WIDEST, reduced_length
 
@@ -43,19 +44,11 @@ def multiplied_type(product: Expr) -> str:
     tf32 where it rounds those of 32 bits to it; where more is done than a conversion, that of the products.
     """
     apart = seq(try_(outline_matrix), try_(separate_prologue))(product)
-    alone = (
-        next(iter(outermost_parts(apart.term, is_product)), product)
-        if isinstance(apart, Success)
-        else product
-    )
-    found = Product.of(alone)
+    term = apart.term if isinstance(apart, Success) else product
+    found = Product.of(next(iter(outermost_parts(term, is_product)), product))
     if any(part.type == TF32 for part in subterms(found.products)):
         return "tf32"
     return str(shape((found.rows if _are_converted(found.products) else found.products).type)[1])
-
-
-def bytes_of(array: Type) -> int:
-    return prod(size.value or 1 for size in shape(array)[0]) * width_of(array)
 
 
 def _are_converted(products: Expr) -> bool:
@@ -134,7 +127,7 @@ class Sizes:
             max(reductions, default=1),
             adjacent(xs),
             in_runs(found[0], term.type, sides, terms) if len(found) == 1 else None,
-            sum(bytes_of(matrix.type) for matrix in matrices_read(function)),
+            sum(bytes_of(matrix.type) or 0 for matrix in matrices_read(function)),
         )
 
     @property
