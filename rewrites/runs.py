@@ -5,10 +5,9 @@ from __future__ import annotations
 from rewrites.lets import let_before
 from rewrites.rule import computed
 from rewrites.rule import library_rule as rule
-from rewrites.typed import instance
-from rise.expr import Expr, Identifier, apply, distinct_binders, subterms
+from rise.expr import Expr, Identifier, distinct_binders, subterms
 from rise.nat import Nat
-from rise.types import ROW_MAJOR, Array, Space
+from rise.types import Array
 
 BY_MEMBERS = rule(
     "zip of members",
@@ -40,23 +39,21 @@ def arrays_read(term: Expr) -> list[Identifier]:
 
 
 @computed(
-    "toMem(Shared), of an array",
-    "e(xs) → let y = xs |> toMem(Shared) in e(y), for the i-th array xs that e reads as a whole",
+    "let, of an array",
+    "e(xs) → let y = xs in e(y), for the i-th array xs that e reads as a whole",
     (
         "fun((xs: 4.3.i32, ys: 2.3.i32) => xs |> map(fun(x => ys |> map(fun(y => zip(x)(y) |>"
         " map(fun((a, b) => a * b)) |> reduce(+, 0))))))",
         "fun((xs: 4.i32, ys: 2.3.i32, zs: 5.3.i32) => xs |> map(fun(x =>"
         " (ys |> map(fun(r => r |> map(fun(y => x + y)))), ys |> transpose, zs))))",
     ),
-    "What is read in several places, or for all elements of an array, is stored once, and read from there.",
+    "What is read in several places, or for all elements of an array, has a name, so that it may be stored once.",
     sizes={"i": 1},
 )
-def ARRAY_IN_SHARED(term: Expr, i: Nat) -> Expr | str:  # noqa: N802  # rules are constants
+def ARRAY_NAMED(term: Expr, i: Nat) -> Expr | str:  # noqa: N802  # rules are constants
     if not isinstance(term.type, Array):
         return "expected an array"
     known, number = arrays_read(term), i.value or 0
     if number >= len(known):
         return f"only {len(known)} arrays are read"
-    array = known[number]
-    stored = apply(instance("toMem", (Space.SHARED, ROW_MAJOR, array.type), array.origin), array)
-    return let_before(distinct_binders(term), array, stored, array.name)
+    return let_before(distinct_binders(term), known[number], known[number], known[number].name)

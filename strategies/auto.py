@@ -68,6 +68,7 @@ from strategies.nests import (
     is_over_rows,
     listed_rows,
     of_short_rows,
+    over_rows,
     rows_as_list,
 )
 from strategies.normal_forms import view_inlined
@@ -274,12 +275,13 @@ class _Kernels:
         return self._of_closed(found[1], bound)
 
     def _rows_of_arrays(self, term: Expr) -> Result:
-        """Rows of arrays in arrays that are computed by themselves: no product, although sums are mapped."""
+        """Rows that are computed by themselves, also of arrays in arrays: no product, although sums are mapped."""
         fused = try_(mapped(one_map))(term)
-        if not isinstance(fused, Success) or not is_over_rows(fused.term) or has_product(fused.term):
-            return Failure("rows_of_arrays", term, "no rows of arrays in arrays are computed by themselves")
-        by_rows = choice(seq(of_short_rows, below_shape(self._batched)), self._long_rows)
-        return seq(lambda _: fused, by_rows)(term)
+        if not isinstance(fused, Success) or over_rows(fused.term) is None or has_product(fused.term):
+            return Failure("rows_of_arrays", term, "no rows are computed by themselves")
+        short = seq(of_short_rows, below_shape(self._batched))
+        ways = choice(short, self._long_rows) if is_over_rows(fused.term) else short
+        return seq(lambda _: fused, ways)(term)
 
     def _long_rows(self, term: Expr) -> Result:
         closed, bound = closed_over(term, self.inputs)

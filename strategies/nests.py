@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import inf
 
 from rewrites.algorithmic import MAP_FUSION, MAP_IDENTITY
@@ -11,13 +12,16 @@ from rewrites.nests import NEST_AS_LIST
 from rewrites.reductions import REDUCE_FLAT_MAP
 from rewrites.result import Failure, Result
 from rewrites.views import JOIN_MAP, MAP_JOINED, MAP_SPLIT, ROWS_AS_LIST
-from rise.expr import Expr, Lambda, Primitive, call, subterms
+from rise.expr import Expr, Identifier, Lambda, Primitive, call, subterms
 from rise.types import Array, Pair, Type, shape
 from strategies.core import FunctionStrategy, Strategy, argument, check, choice, normalize, repeat, seq, try_
-from strategies.evaluation import has_array, is_expression
+from strategies.evaluation import bytes_of, has_array, is_expression
 from strategies.places import as_one_array, below_shape, mapped
 
-SHORT = 64  # elements of a row, up to which threads compute rows of a batch faster than a warp each: measured
+# Elements of a row, up to which a thread for each of a block that has many is faster than a warp: measured,
+# where a number is computed of each, or rows whose numbers warps move one by one; and where others are
+SHORT, SHORT_WHOLE = 128, 64
+WORD, BANKS = 4, 64  # bytes: rows of so many start in few different banks of shared memory
 
 
 def over_rows(term: Expr) -> Expr | None:
@@ -49,23 +53,40 @@ def is_deep(term: Expr) -> bool:
     return body is not None and is_over_rows(body)
 
 
-def row_length(term: Expr) -> float:
-    """The elements of a row of the innermost map over rows; infinite where that is known at launch only."""
+def innermost(term: Expr) -> tuple[Identifier, Expr] | None:
+    """The row, and what is computed of it, of the innermost of maps over rows; None for other terms."""
     match call(term):
-        case "map", _, [Lambda(row, body), _]:
-            return _longest(row.type) if over_rows(body) is None else row_length(body)
+        case "map", _, [Lambda(row, body), _] if over_rows(term) is not None:
+            return innermost(body) or (row, body)
         case _:
-            return inf
+            return None
 
 
-def _longest(type_: Type) -> float:
+def are_short(term: Expr) -> bool:
+    """Whether rows are so short that threads of a block compute each, from shared memory."""
+    found = innermost(term)
+    if found is None:
+        return False
+    row, body = found
+    nested = over_rows(over_rows(term) or term) is not None
+    longest = max(length for length, _ in _rows(row.type))
+    if is_expression(body):
+        apart = (bytes_of(body.type) or BANKS) % BANKS != 0
+        return nested and apart and longest <= SHORT_WHOLE
+    return longest <= SHORT
+
+
+def _rows(type_: Type) -> Iterator[tuple[float, int]]:
+    """Of each array in a type the length, infinite where that is known at launch only, and bytes of elements."""
     match type_:
-        case Array(size):
-            return inf if size.value is None else size.value
+        case Array(size, element):
+            yield inf if size.value is None else size.value, bytes_of(element) or WORD
+            yield from _rows(element)
         case Pair(first, second):
-            return max(_longest(first), _longest(second))
+            yield from _rows(first)
+            yield from _rows(second)
         case _:
-            return 0
+            return
 
 
 # the rows of arrays in arrays as one list, which is split into these
@@ -103,7 +124,8 @@ chain_as_list: Strategy = seq(
     argument(normalize(choice(JOIN_MAP, MAP_IDENTITY))),
 )
 of_short_rows: Strategy = seq(
-    check(lambda term: row_length(term) <= SHORT, "of_short_rows", "its rows are long"), rows_as_matrices
+    check(are_short, "of_short_rows", "its rows are long, or elements are computed without loops"),
+    rows_as_matrices,
 )
 
 

@@ -22,6 +22,7 @@ from codegen.passes.grouped_reads import grouped_reads
 from codegen.passes.hoist_reads import hoist_reads, hoist_run_starts
 from codegen.passes.index_scalars import index_scalars
 from codegen.passes.interior import interior
+from codegen.passes.joint_waits import joint_waits
 from codegen.passes.legality import check, check_accumulators
 from codegen.passes.linearise import linearise
 from codegen.passes.multicast import multicast
@@ -164,6 +165,12 @@ STRUCTURE = (
         _checked,
         {"distribute": "a register array is private to its owner", "launch": "workers of loops are known"},
         checks=True,
+    ),
+    Pass(
+        "joint waits",
+        "Copies that follow each other are waited for once.",
+        _function(joint_waits),
+        {"legality": "what is checked is what a strategy has written"},
     ),
     Pass(
         "run starts",

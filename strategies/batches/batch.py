@@ -7,7 +7,7 @@ from dataclasses import replace
 from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Success
 from rise.errors import StrategyError
-from rise.expr import Expr
+from rise.expr import Expr, Identifier, call
 from strategies.batches.costs import Tile, is_unrolled
 from strategies.batches.fragments import (
     COLUMNS,
@@ -43,8 +43,10 @@ from strategies.batches.plans import (
     plan_of,
 )
 from strategies.batches.runs import (
+    in_shared,
     several,
     staged,
+    staged_apart,
     staged_in_bulk,
     stored_in_bulk,
     through_shared,
@@ -52,7 +54,8 @@ from strategies.batches.runs import (
 )
 from strategies.batches.sizes import Sizes
 from strategies.batches.threads import by_threads as in_turns
-from strategies.batches.threads import one_row, rows_of_matrices
+from strategies.batches.stages import by_rows
+from strategies.batches.threads import one_map, one_row, rows_of_matrices
 from strategies.complete import complete
 from strategies.core import (
     FunctionStrategy,
@@ -67,7 +70,7 @@ from strategies.core import (
     try_,
 )
 from strategies.memory_bound.blocks import WARP, chosen_or, refuse
-from strategies.places import as_one_array, below_shape, in_inputs
+from strategies.places import as_one_array, below_shape, in_inputs, mapped
 from strategies.result_views import computed_in, under_views
 from strategies.settings import searched
 
@@ -141,7 +144,8 @@ def batch(
             return f"there are no fragments of `{sizes.operand}`: use `by=threads`"
         if plan.stored and not in_run:
             return "results that are no run of matrices are stored by `epilogue=direct`"
-        if unused and plan.by != BLOCKS and not (plan.parts and operands in OF_PARTS):
+        brought = unused == ["operands"] or plan.parts
+        if unused and plan.by != BLOCKS and not (brought and operands in OF_PARTS):
             return f"`{unused[0]}` changes nothing: matrices are multiplied by {plan.by}"
         if operands == JOINED and not sizes.common:
             return "matrices that are multiplied as one share a matrix, which none of these do"
@@ -187,12 +191,15 @@ def _by_blocks(plan: Plan, sizes: Sizes) -> Strategy:
     pattern = sizes.pattern if plan.operands == BULK and plan.parts is None else 0
     by_warps = sizes.are_apart and plan.count % (plan.threads // WARP) == 0
     vectors = (plan.vector,) * len(sizes.read) if plan.vector else sizes.vectors
-    copied = staged_in_bulk(pattern) if by_copies else staged(plan.threads, vectors, by_warps)
+    by_rows = plan.by == THREADS and not sizes.operand and not by_warps
+    by_hand = staged_apart(plan.threads, vectors) if by_rows else staged(plan.threads, vectors, by_warps)
+    copied = staged_in_bulk(pattern) if by_copies else by_hand
     runs = id_ if plan.operands == ELEMENTS else argument(copied)
     if plan.operands == JOINED:
         compute = as_one_matrix(by_all(plan, sizes.joined(plan.count)))
     else:
-        compute = seq(runs, multiplied(plan, sizes))
+        named = not sizes.operand and (sizes.has_stages or plan.split > 1 or (sizes.gives_rows and sizes.at_once))
+        compute = read_once(copied, plan, sizes) if named else seq(runs, multiplied(plan, sizes))
     unpadded = by_copies and not pattern
     if plan.stored:
         compute = stored_in_bulk(compute) if unpadded else through_shared(plan.threads, compute)
@@ -231,11 +238,26 @@ def multiplied(plan: Plan, sizes: Sizes) -> Strategy:
             parts = plan.parts
             return matrices_by_threads(plan.threads, sizes.product, parts, parts.stored_at_once(sizes))
         case by if by == THREADS:
-            return rows_of_matrices(in_turns(plan.threads, one_row(sizes.columns * sizes.depth <= UNROLLED)))
+            each = in_turns(plan.threads, one_row(sizes.columns * sizes.depth <= UNROLLED))
+            if sizes.operand:
+                return rows_of_matrices(each)
+            rows = by_rows(each, sizes.has_rows, plan.split, sizes.gives_rows and (sizes.at_once or plan.split > 1))
+            return seq(mapped(one_map), rows)
         case by if by == WARPS:
             return each_by_a_warp(plan.threads // WARP, matrix_by_a_warp(sizes.product, sizes.operand))
         case _:
             return each_by_all(by_all(plan, sizes))
+
+
+def read_once(copied: Strategy, plan: Plan, sizes: Sizes) -> Strategy:
+    """A map over what several stages read, which a block has in shared memory under a name."""
+
+    def chosen(term: Expr) -> Rewrite:
+        applied = call(term)
+        arrays = [xs for xs in applied[2][1:] if isinstance(xs, Identifier)] if applied is not None else []
+        return in_shared(arrays, copied, multiplied(plan, sizes))
+
+    return depending(chosen)
 
 
 def by_all(plan: Plan, sizes: Sizes) -> Strategy:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import inf
 
+from rewrites.memory import IN_SHARED
 from rewrites.algorithmic import SPLIT_JOIN
 from rewrites.nests import NEST_AS_LIST
 from rewrites.pointwise import POINTWISE_EACH
@@ -86,7 +87,7 @@ def as_one_matrix(s: Rewrite) -> Strategy:
         arrays = [xs for xs in applied[2][1:] if isinstance(xs, Identifier)] if applied is not None else []
         if not arrays:
             return refuse("as_one_matrix", "the matrices are no array in memory")
-        return seq(mapped(one_map), NEST_AS_LIST, in_shared(arrays, BULK_COPY, argument(s)))
+        return seq(mapped(one_map), NEST_AS_LIST, in_shared(arrays, seq(IN_SHARED, BULK_COPY), argument(s)))
 
     return depending(chosen)
 

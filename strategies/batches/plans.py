@@ -52,6 +52,7 @@ SMALL_PRODUCTS = range(160, 9001)  # multiplications of products of 16 bits of w
 LITTLE_USED = 0.16  # the part of fragments that such a product uses, up to which they do so (measured)
 LIMITED = 0.9  # the time of memory, over the cost, from which on they do so (measured)
 HARDLY_USED, HARDLY_LIMITED = 0.1, 0.78  # the same where a smaller part of fragments is used
+EACH_OF_ROW = 160  # bytes that a thread reads and writes of a row, at most
 LITTLE = 1 / 8  # bytes that are read, for each that is written, where rows are swizzled or tf32
 RESULTS = range(12 * 1024, 48 * 1024 + 1)  # bytes of these results
 LITTLE_OF_FEW, LEAST_OF_FEW = 0.4, 9600  # the same of other rows, if sums have few terms; bytes of results
@@ -69,6 +70,7 @@ class Plan:
     vector: elements that a thread brings at once; 0: as many as divide runs, or rows that are padded
     columns: of a matrix, for each of all warps; 0: all
     parts: of matrices, what each thread computes; None: whole rows
+    split: how many threads have a row, a part of it each
     """
 
     by: str
@@ -80,6 +82,7 @@ class Plan:
     vector: int = 0
     columns: int = 0
     parts: Parts | None = None
+    split: int = 1
 
 
 def plan_of(sizes: Sizes, part: int = 0, wide: int = 0) -> Plan:
@@ -312,16 +315,29 @@ def small_split(sizes: Sizes) -> Split | None:
 
 
 def in_rows(sizes: Sizes) -> Plan:
-    """A row for each thread.
+    """A row for each thread, or a part of a row.
 
     As few threads as possible have no row in the last turn, and IN_FLIGHT bytes are under way.
     """
-    pairs = [(count, threads) for count in sizes.counts(TILE) for threads in _threads(count * sizes.rows)]
+    split = parts_of_rows(sizes)
+    rows = sizes.rows * split
+    pairs = [(count, threads) for count in sizes.counts(TILE) for threads in _threads(count * rows)]
 
     def cost(pair: tuple[int, int]) -> float:
-        return round(idle(sizes, *pair) * max(1, IN_FLIGHT / loading(sizes, *pair)), 2)
+        return round(idle(rows, *pair) * max(1, IN_FLIGHT / loading(sizes, *pair)), 2)
 
-    return Plan(THREADS, *min(pairs, key=cost))
+    return Plan(THREADS, *min(pairs, key=cost), split=split)
+
+
+def parts_of_rows(sizes: Sizes) -> int:
+    """How many threads have a row: with one for each that takes long, a multiprocessor has too few.
+
+    Sums of numbers take as long as it takes to bring these.
+    """
+    each = sizes.bytes // sizes.rows
+    if sizes.operand or not (sizes.gives_rows or sizes.costly):
+        return 1
+    return next(n for n in (1, 2, 4, 8, 16, 32) if each <= n * EACH_OF_ROW or n == WARP)
 
 
 def suit_parts(sizes: Sizes) -> bool:
@@ -330,9 +346,9 @@ def suit_parts(sizes: Sizes) -> bool:
     return sizes.runs is not None and sizes.operand not in FRAGMENTS and large
 
 
-def idle(sizes: Sizes, count: int, threads: int) -> float:
-    """Turns of all threads over those that the rows need."""
-    rows = count * sizes.rows
+def idle(rows: int, count: int, threads: int) -> float:
+    """Turns of all threads over those that so many rows of each of the arrays need."""
+    rows *= count
     return -(-rows // threads) * threads / rows
 
 

@@ -11,7 +11,7 @@ from rewrites import views
 from rewrites.memory import BULK_STORE, COPIES, IN_GLOBAL, IN_SHARED, LAYOUT_CHANGED
 from rewrites.padding import EMPTY_ZIP, MAP_EMPTY, TAKE_EMPTY
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, missing
-from rewrites.runs import ARRAY_IN_SHARED, BY_MEMBERS, arrays_read
+from rewrites.runs import ARRAY_NAMED, BY_MEMBERS, arrays_read
 from rewrites.staging import PAIRS_IN_PANELS
 from rise.expr import Expr, Identifier, call
 from rise.types import Array, Data, Pair, Scalar, Type, shape
@@ -85,12 +85,15 @@ def as_run(s: Rewrite) -> Strategy:
 
 
 @prints_as_call
-def staged(threads: int, vectors: Sequence[int] = (), by_warps: bool = False) -> Strategy:
+def staged(
+    threads: int, vectors: Sequence[int] = (), by_warps: bool = False, longer: int | None = None
+) -> Strategy:
     """Arrays of arrays, zipped or not, in shared memory, each copied as one run by all threads of a block.
 
     vectors:  how many elements of each array a thread copies at once, at most; 0, or no vectors: as many as
               divide the run
     by_warps: whether a warp copies each matrix, where threads copy single elements
+    longer:   how many elements rows are padded by; else chosen
     """
 
     def chosen(term: Expr) -> Rewrite:
@@ -99,13 +102,26 @@ def staged(threads: int, vectors: Sequence[int] = (), by_warps: bool = False) ->
             return refuse("staged", f"`{term.type}` is not made of arrays of numbers")
         most = vectors or (0,) * len(runs)
         wide = [vector_of(run, vector) * width_of(run) for run, vector in zip(runs, most, strict=True)]
-        padded = padding_of(runs)
+        padded = padding_of(runs) if longer is None else longer
         layout = PADDED.with_sizes(p=padded) if padded else id_
         copy = COPY_ASYNC if min(wide) >= ASYNCHRONOUS else id_
         return seq(IN_SHARED, layout, copy, argument(each_part(*map(move, most))))
 
     def move(vector: int) -> Strategy:
         return each_moved(threads // WARP) if by_warps and vector == 1 else as_run(moved(threads, vector))
+
+    return depending(chosen)
+
+
+@prints_as_call
+def staged_apart(threads: int, vectors: Sequence[int]) -> Strategy:
+    """The same, each array by itself: those are padded whose rows threads would read from the same banks."""
+
+    def chosen(term: Expr) -> Rewrite:
+        runs = arrays_of(term.type)
+        longer = [PART // width_of(run) if are_read_at_once(run) else 0 for run in runs]
+        each = zip(vectors or (0,) * len(runs), longer, strict=True)
+        return each_part(*(staged(threads, (most,), longer=more) for most, more in each))
 
     return depending(chosen)
 
@@ -140,7 +156,7 @@ def with_shared(threads: int, s: Rewrite) -> Strategy:
 
     def copied(stored: Expr) -> Rewrite:
         wide = vector_of(stored.type) * width_of(stored.type) >= ASYNCHRONOUS
-        return seq(COPY_ASYNC if wide else id_, argument(as_run(moved(threads))))
+        return seq(IN_SHARED, COPY_ASYNC if wide else id_, argument(as_run(moved(threads))))
 
     def chosen(term: Expr) -> Rewrite:
         applied = call(term)
@@ -155,7 +171,7 @@ def in_shared(arrays: Sequence[Identifier], copied: Rewrite, s: Rewrite) -> Stra
     """s, with these arrays in shared memory.
 
     before: e(xs)
-    after:  let y = copied(xs |> toMem(Shared)) in s(e(y))
+    after:  let y = copied(xs) in s(e(y))
     """
 
     def chosen(term: Expr) -> Rewrite:
@@ -163,7 +179,7 @@ def in_shared(arrays: Sequence[Identifier], copied: Rewrite, s: Rewrite) -> Stra
         for number, array in enumerate(arrays_read(term)):
             if array in arrays:
                 named = seq(nth_operand(0, copied), nth_operand(1, body(made)))
-                made = seq(ARRAY_IN_SHARED.with_sizes(i=number), named)
+                made = seq(ARRAY_NAMED.with_sizes(i=number), named)
         return made
 
     return depending(chosen)
@@ -280,6 +296,11 @@ def vector_of(run: Type, most: int = 0) -> int:
     for size in shape(run)[0]:
         elements *= size.value or 1
     return gcd(elements, WIDEST // width_of(run), most)
+
+
+def are_read_at_once(run: Type) -> bool:
+    """Whether threads that each read a row use the same few banks."""
+    return len(shape(run)[0]) > 1 and row_bytes(run) % BANKS == 0
 
 
 def stored_part(run: Type) -> int:

@@ -172,7 +172,12 @@ def of_threads(split: Split) -> Point:
 
 
 def copied_in_bulk(sizes: Sizes) -> Iterator[Point]:
-    """The plans for matrices that the copying unit brings, then one with fewer registers for each warp."""
+    """The plans for matrices that the copying unit brings, then one with fewer registers for each warp.
+
+    It cannot pad rows, which threads that each read one would read from the same banks.
+    """
+    if not sizes.operand and not sizes.at_once:
+        yield Point.of("batch", {"operands": BULK})
     if suit_joined(sizes):
         yield from with_fewer_registers(sizes, JOINED)
     if suit_second(sizes):

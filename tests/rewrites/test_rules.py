@@ -126,7 +126,7 @@ SHAPES = (
     ("zip of zips, repeated", "zip(xs)(zip(ys)(zip(zip(xs)(ys))(zs)))"),
     ("factor of a sum", "xs |> map(fun(x => f32(f(x)) * c)) |> reduce(+, 0)"),
     ("product with a byte", "f32(i8(x)) * f32(f16(y))"),
-    ("toMem(Shared), of an array", "xs |> map(fun(x => zip(ys)(f(x)) |> map(g)))"),
+    ("let, of an array", "xs |> map(fun(x => zip(ys)(f(x)) |> map(g)))"),
     ("conversion of factors, last", "max(f32(f16(x)), 2) * f32(f16(y))"),
     ("conversion of factors, last", "f32(tf32(f32(x))) * -abs(min(0.5, f32(tf32(f32(y)))))"),
     ("conversion of factors, last", "select(x < y, 0 - f32(bf16(x)), f32(bf16(y))) * f32(z)"),
