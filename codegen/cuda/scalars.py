@@ -162,7 +162,7 @@ def _is_float(type_: Data) -> bool:
 
 # --- conversions --------------------------------------------------------------------------------------
 
-TO_FLOAT = {"f16": "__half2float", "bf16": "__bfloat162float", "tf32": "from_tf32"}
+TO_FLOAT = {"f16": "__half2float", "bf16": "from_bfloat16", "tf32": "from_tf32"}
 FROM_FLOAT = {"f16": "__float2half", "bf16": "__float2bfloat16", "tf32": "to_tf32"}
 FROM_DOUBLE = {"f16": "__double2half({})", "bf16": "__double2bfloat16({})", "tf32": "to_tf32((float)({}))"}
 # integers that a float may have to round, so that bf16 would round twice

@@ -152,7 +152,7 @@ RISE_CODE half __int2half_rn(int number) { return number; }
 RISE_CODE half __ushort_as_half(unsigned short bits) { return half::from_bits(bits); }
 RISE_CODE unsigned short __half_as_ushort(half number) { return number.bits; }
 
-RISE_CODE float __bfloat162float(bfloat16 number) { return number; }
+RISE_CODE float from_bfloat16(bfloat16 number) { return number; }
 RISE_CODE bfloat16 __float2bfloat16(float number) { return number; }
 RISE_CODE bfloat16 __float2bfloat16_rn(float number) { return number; }
 RISE_CODE bfloat16 __double2bfloat16(double number) { return number; }

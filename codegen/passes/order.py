@@ -15,6 +15,7 @@ from codegen.passes.allocate import place_shared, regions, shares
 from codegen.passes.barriers import insert_barriers
 from codegen.passes.common_subexpressions import common_subexpressions, row_starts
 from codegen.passes.distribute import distribute
+from codegen.passes.early_guards import early_guards
 from codegen.passes.elect_bulk_stores import elect_bulk_stores
 from codegen.passes.floats_of_indices import floats_of_indices
 from codegen.passes.fuse_fragment_loops import fuse_fragment_loops
@@ -216,6 +217,12 @@ STRUCTURE = (
         "A loop of one iteration becomes its body; conditions that always or never hold are decided.",
         _function(unit_loops),
         {"shares": "a share of one element needs no loop"},
+    ),
+    Pass(
+        "early guards",
+        "Threads that store no result do not compute it, if that takes a loop over shared memory.",
+        _function(early_guards),
+        {"unit loops": "conditions that always hold are gone"},
     ),
     Pass(
         "split guards",

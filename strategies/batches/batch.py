@@ -198,7 +198,7 @@ def _by_blocks(plan: Plan, sizes: Sizes) -> Strategy:
     if plan.operands == JOINED:
         compute = as_one_matrix(by_all(plan, sizes.joined(plan.count)))
     else:
-        named = not sizes.operand and (sizes.has_stages or plan.split > 1 or (sizes.gives_rows and sizes.at_once))
+        named = not sizes.operand and (sizes.has_stages or max(plan.split, plan.dealt) > 1)
         compute = read_once(copied, plan, sizes) if named else seq(runs, multiplied(plan, sizes))
     unpadded = by_copies and not pattern
     if plan.stored:
@@ -241,7 +241,7 @@ def multiplied(plan: Plan, sizes: Sizes) -> Strategy:
             each = in_turns(plan.threads, one_row(sizes.columns * sizes.depth <= UNROLLED))
             if sizes.operand:
                 return rows_of_matrices(each)
-            rows = by_rows(each, sizes.has_rows, plan.split, sizes.gives_rows and (sizes.at_once or plan.split > 1))
+            rows = by_rows(each, sizes.has_rows, plan.split, plan.dealt)
             return seq(mapped(one_map), rows)
         case by if by == WARPS:
             return each_by_a_warp(plan.threads // WARP, matrix_by_a_warp(sizes.product, sizes.operand))

@@ -53,6 +53,8 @@ LITTLE_USED = 0.16  # the part of fragments that such a product uses, up to whic
 LIMITED = 0.9  # the time of memory, over the cost, from which on they do so (measured)
 HARDLY_USED, HARDLY_LIMITED = 0.1, 0.78  # the same where a smaller part of fragments is used
 EACH_OF_ROW = 160  # bytes that a thread reads and writes of a row, at most
+DEALT = (1, 2, 4, 8, 16, 32)  # threads that have parts of a row
+MOST_DEALT = 12  # elements that a thread computes of a row, at most
 LITTLE = 1 / 8  # bytes that are read, for each that is written, where rows are swizzled or tf32
 RESULTS = range(12 * 1024, 48 * 1024 + 1)  # bytes of these results
 LITTLE_OF_FEW, LEAST_OF_FEW = 0.4, 9600  # the same of other rows, if sums have few terms; bytes of results
@@ -70,7 +72,8 @@ class Plan:
     vector: elements that a thread brings at once; 0: as many as divide runs, or rows that are padded
     columns: of a matrix, for each of all warps; 0: all
     parts: of matrices, what each thread computes; None: whole rows
-    split: how many threads have a row, a part of it each
+    split: into how many parts a row is divided that is reduced
+    dealt: to how many threads the elements of a row are dealt that are computed by themselves
     """
 
     by: str
@@ -83,6 +86,7 @@ class Plan:
     columns: int = 0
     parts: Parts | None = None
     split: int = 1
+    dealt: int = 1
 
 
 def plan_of(sizes: Sizes, part: int = 0, wide: int = 0) -> Plan:
@@ -319,25 +323,45 @@ def in_rows(sizes: Sizes) -> Plan:
 
     As few threads as possible have no row in the last turn, and IN_FLIGHT bytes are under way.
     """
-    split = parts_of_rows(sizes)
-    rows = sizes.rows * split
-    pairs = [(count, threads) for count in sizes.counts(TILE) for threads in _threads(count * rows)]
+    split, dealt = parts_of_rows(sizes), dealt_to(sizes)
+    rows = sizes.rows * max(split, dealt)
 
     def cost(pair: tuple[int, int]) -> float:
         return round(idle(rows, *pair) * max(1, IN_FLIGHT / loading(sizes, *pair)), 2)
 
-    return Plan(THREADS, *min(pairs, key=cost), split=split)
+    counts = sizes.counts(TILE)
+    pairs = [(count, threads) for count in counts for threads in _threads(count * rows, count * sizes.bytes)]
+    return Plan(THREADS, *min(pairs, key=cost), split=split, dealt=dealt)
 
 
 def parts_of_rows(sizes: Sizes) -> int:
-    """How many threads have a row: with one for each that takes long, a multiprocessor has too few.
+    """Into how many parts a row is divided: with one thread for each row, a multiprocessor has too few.
 
-    Sums of numbers take as long as it takes to bring these.
+    Sums of numbers take no longer than it takes to bring these.
     """
-    each = sizes.bytes // sizes.rows
     if sizes.operand or not (sizes.gives_rows or sizes.costly):
         return 1
-    return next(n for n in (1, 2, 4, 8, 16, 32) if each <= n * EACH_OF_ROW or n == WARP)
+    return next(n for n in DEALT if _of_row(sizes) <= n * EACH_OF_ROW or n == WARP)
+
+
+def dealt_to(sizes: Sizes) -> int:
+    """To how many threads the elements of a row are dealt: few of them have nothing in the last turn.
+
+    Rows that start in the same bank are dealt to as many as can be.
+    """
+    if sizes.operand or not sizes.gives_rows:
+        return 1
+    if sizes.at_once:
+        return max(n for n in DEALT if n <= sizes.length)
+    if _of_row(sizes) <= EACH_OF_ROW:
+        return 1
+    enough = [n for n in DEALT if -(-sizes.length // n) <= MOST_DEALT]
+    return min(enough or DEALT[-1:], key=lambda n: -(-sizes.length // n) * n)
+
+
+def _of_row(sizes: Sizes) -> int:
+    """The bytes of a row, and of what is computed of it."""
+    return sizes.bytes // sizes.rows
 
 
 def suit_parts(sizes: Sizes) -> bool:
@@ -358,9 +382,11 @@ def loading(sizes: Sizes, count: int, threads: int) -> int:
     return max(1, blocks) * count * sum(sizes.read)
 
 
-def _threads(rows: int) -> range:
+def _threads(rows: int, bytes_: int) -> range:
+    """How many threads may compute so many rows, or parts of them, of so many bytes."""
     whole = -(-rows // WARP) * WARP
-    return range(min(LEAST, whole), min(MOST, whole) + 1, WARP)
+    least = max(LEAST, min(2 * MOST, -(-bytes_ // (EACH_OF_ROW * WARP)) * WARP))
+    return range(min(least, whole), min(max(MOST, least), whole) + 1, WARP)
 
 
 # --- by tensor cores --------------------------------------------------------------------------------------

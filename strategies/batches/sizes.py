@@ -89,6 +89,7 @@ class Sizes:
     common: the bytes of matrices that all elements of the batch read, and each block copies
     between: the bytes of what takes loops and is read as a whole by others, which a block keeps, too
     at_once: whether threads that each have a row use the same few banks, unless rows are padded
+    length: the elements of a row of the result
     has_rows: whether an element of the batch, or of the result, is a matrix, and not only a row
     gives_rows: whether rows are computed of rows that are reduced, or of each of their elements
     costly: whether functions are computed that take many instructions
@@ -110,6 +111,7 @@ class Sizes:
     common: int = 0
     between: int = 0
     at_once: bool = False
+    length: int = 1
     has_rows: bool = True
     gives_rows: bool = False
     costly: bool = False
@@ -158,6 +160,7 @@ class Sizes:
             sum(bytes_of(matrix.type) or 0 for matrix in matrices_read(function)),
             0 if parts else bytes_between(done),
             any(map(are_read_at_once, (*runs, *[term.type] * gives_rows))),
+            known[-1] or 1,
             has_rows,
             gives_rows,
             any(part.declaration.name in COSTLY for part in subterms(function) if isinstance(part, Primitive)),

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rewrites.algorithmic import SPLIT_JOIN
 from rewrites.lets import named_value
+from rewrites.maps import MAP_LAST_FISSION
 from rewrites.memory import IN_SHARED
+from rewrites.padding import ROUND_UP_MAP
 from rewrites.prologue import INLINE
 from rewrites.reductions import REDUCE_TREE
 from rewrites.result import Success
+from rewrites.rounding import missing
 from rewrites.storing import EACH_IN_SHARED
+from rewrites.views import INTERCHANGE_NEST
 from rise.expr import Expr, Lambda, application, call, closed_parts
 from rise.types import Array, shape
 from strategies.batches.threads import rows_of_matrices
@@ -30,7 +35,7 @@ from strategies.memory_bound.blocks import reduced_length, with_neutral
 from strategies.memory_bound.rows import at_reductions
 from strategies.normal_forms import view_inlined
 from strategies.operands import nth_operand
-from strategies.places import mapped
+from strategies.places import arguments, mapped
 
 
 NUMBER = 4  # bytes
@@ -101,29 +106,49 @@ def in_stages(s: Rewrite) -> Strategy:
 
 
 @prints_as_call
-def by_rows(s: Rewrite, matrices: bool, split: int = 1, elements: bool = False) -> Strategy:
-    """s for a map over arrays, in stages: for maps over their rows, over parts of rows, or over elements.
+def by_rows(s: Rewrite, matrices: bool, split: int = 1, dealt: int = 1) -> Strategy:
+    """s for a map over arrays, in stages: for maps over their rows, or over parts of these.
 
     matrices: whether the arrays have rows, and are not rows themselves
     split:    how many parts of a row are reduced before their results are
-    elements: whether the elements of a row are computed by themselves, once all that they read is
+    dealt:    to how many threads the elements of a row are dealt that are computed by themselves, once all that
+              they read is
     """
-    of_rows = _of_rows(s, split, elements)
+    of_rows = _of_rows(s, split, dealt)
     if not matrices:
         return of_rows
     return in_stages(depending(lambda term: rows_of_matrices(of_rows) if _is_nested(term) else s))
 
 
-def _of_rows(s: Rewrite, split: int, elements: bool) -> Rewrite:
+def _of_rows(s: Rewrite, split: int, dealt: int) -> Rewrite:
     """s for a list of rows."""
 
     def last(term: Expr) -> Rewrite:
-        apart = _is_nested(term) and (elements or not is_expression(_function(term)))
-        return rows_of_matrices(s) if apart else s
+        if not _is_nested(term):
+            return s
+        return elements_dealt(dealt, s) if is_expression(_function(term)) else rows_of_matrices(s)
 
-    if split == 1 and not elements:
-        return s
-    return seq(mapped(reduced_in_parts(split)), in_stages(depending(last)))
+    return s if split == dealt == 1 else seq(mapped(reduced_in_parts(split)), in_stages(depending(last)))
+
+
+@prints_as_call
+def elements_dealt(count: int, s: Rewrite) -> Strategy:
+    """s for every count-th element of rows each, so that neighbours use adjacent banks.
+
+    before: xs |> map(row => row |> map(f))
+    after:  s(xs |> map(row => row |> split(count) |> transpose) |> join |> map(part => part |> map(f))) |> …
+    """
+
+    def chosen(term: Expr) -> Rewrite:
+        size = shape(term.type)[0][1]
+        more = missing(size, count)
+        columns = seq(SPLIT_JOIN.with_sizes(n=count), argument(INTERCHANGE_NEST))
+        each = columns if more is None else seq(ROUND_UP_MAP.with_sizes(p=more), argument(columns))
+        views = 2 if more is None else 3
+        back = [arguments(n, MAP_LAST_FISSION) for n in range(views)]
+        return seq(mapped(each), *back, arguments(views, rows_of_matrices(s)))
+
+    return depending(chosen if count > 1 else lambda _: s)
 
 
 @prints_as_call

@@ -137,14 +137,21 @@ __device__ __forceinline__ void wait_copies() {
 #endif
 }
 
+// The same number. Unlike the function of cuda_bf16.h, it leaves loads of adjacent numbers to be one.
+__device__ __forceinline__ float from_bfloat16(bfloat16 number) {
+  float same;
+  asm("mov.b32 %0, {%1, %2};" : "=f"(same) : "h"(static_cast<unsigned short>(0)), "h"(__bfloat16_as_ushort(number)));
+  return same;
+}
+
 // a * b + c, rounded once. Before sm_80 it is computed in double: the product is exact there, and the sum is
 // rounded to odd, so that rounding it to half is correct.
 __device__ __forceinline__ bfloat16 fma_bfloat16(bfloat16 a, bfloat16 b, bfloat16 c) {
 #if __CUDA_ARCH__ >= 800
   return __hfma(a, b, c);
 #else
-  double product = static_cast<double>(__bfloat162float(a)) * __bfloat162float(b);
-  double added = __bfloat162float(c);
+  double product = static_cast<double>(from_bfloat16(a)) * from_bfloat16(b);
+  double added = from_bfloat16(c);
   double down = __dadd_rd(product, added), up = __dadd_ru(product, added);
   bool down_is_odd = __double_as_longlong(down) & 1;
   return __double2bfloat16(down != up && down_is_odd ? down : up);
