@@ -1,22 +1,25 @@
-"""Linear algebra of many small matrices besides products, through `auto`, beside torch and a copy, in one process.
+"""Linear algebra of many small matrices besides products, through `auto`, beside torch and a copy.
 
     python benchmarks/small_algebra.py [--out FOLDER] [--jobs 12] [--check] FILE
     python benchmarks/small_algebra.py --draw SEED COUNT [KIND …] > FILE
 
-A line of the file is what is computed of each element of a batch (KINDS), m and n, the type of operands
-(f16, bf16, f32) and of results, and, behind `|`, a schedule if it is not `auto`. Operands and results are about 300 MB. Other processes compile all of them
-before the first is timed. Each result is compared with one in f64, in memory that was filled with NaN; a wrong
-one is named and the exit status is 1. With `--check` kernels are compiled, for `sm_90a`, and nothing runs.
+A line of the file is what is computed of each element of a batch (KINDS), m and n, the type of operands (f16,
+bf16, f32) and of results, and, behind `|`, a schedule if it is not `auto`. Operands and results are about
+300 MB. Other processes compile all of them before the first is timed. Each result is compared with one in
+f64, in memory that was filled with NaN; a wrong one is named, and the exit status is 1. The schedules of a
+line take turns with a copy of as many bytes, and with what torch has. With `--check` kernels are compiled,
+for `sm_90a`, and nothing runs.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
+from math import prod
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -38,9 +41,10 @@ DOT = "(zip({})({}) |> map((p, q) => f32(p) * f32(q)) |> reduce(+, 0))"
 class Kind:
     """What is computed of each element of a batch.
 
-    arrays: names of operands with their shapes without the batch; a shape in parentheses is of one operand for
-    all. body: the element of the result; {o} is the type of results, {t} that of operands. einsum: the same in
-    torch, of operands in this order. result: the shape
+    arrays: names of operands with their shapes in it; in parentheses where all elements share one operand
+    body:   the element of the result, whose type is {o}
+    einsum: the same in torch, of operands in this order; empty where OTHERS has it
+    result: the shape of the element
     """
 
     arrays: Mapping[str, str]
@@ -49,32 +53,38 @@ class Kind:
     result: str
 
     def program(self, operand: str, result: str) -> str:
-        given = ", ".join(
-            f"{name}s: {'' if shape[0] == '(' else 'b.'}{''.join(f'{s}.' for s in shape.strip('()'))}{operand}"
-            for name, shape in self.arrays.items()
-        )
-        each = [name for name, shape in self.arrays.items() if shape[0] != "("]
+        """The text of a definition `f`. operand, result: types of numbers"""
+        given = ", ".join(f"{name}s: {_array(shape)}{operand}" for name, shape in self.arrays.items())
+        each = [name for name, shape in self.arrays.items() if not is_shared(shape)]
         zipped, names = f"{each[-1]}s", each[-1]
         for name in reversed(each[:-1]):
             zipped, names = f"zip({name}s)({zipped})", f"({name}, {names})"
-        body = self.body.replace("{o}", result).replace("{t}", operand)
+        body = self.body.replace("{o}", result)
         return f"def f(b: Nat, m: Nat, n: Nat)({given}) = {zipped} |> map({names} => {body})"
 
     def bytes_of(self, m: int, n: int, operand: str, result: str) -> int:
+        """What an element reads and writes, but for what all share."""
         size = {"m": m, "n": n}
+        read = sum(
+            prod(map(size.__getitem__, shape)) for shape in self.arrays.values() if not is_shared(shape)
+        )
+        return read * WIDTH[operand] + prod(map(size.__getitem__, self.result)) * WIDTH[result]
 
-        def count(shape: str) -> int:
-            found = 1
-            for s in shape:
-                found *= size[s]
-            return found
 
-        read = sum(count(shape) for shape in self.arrays.values() if shape[:1] != "(")
-        return read * WIDTH[operand] + count(self.result) * WIDTH[result]
+def is_shared(shape: str) -> bool:
+    """Whether all elements of a batch have an operand in common."""
+    return shape.startswith("(")
+
+
+def _array(shape: str) -> str:
+    """The sizes of an operand, as a type says them."""
+    return "".join(f"{size}." for size in ("" if is_shared(shape) else "b") + shape.strip("()"))
 
 
 KINDS = {
-    "times_vector": Kind({"A": "mn", "x": "n"}, f"A |> map(r => {{o}}{DOT.format('r', 'x')})", "bmn,bn->bm", "m"),
+    "times_vector": Kind(
+        {"A": "mn", "x": "n"}, f"A |> map(r => {{o}}{DOT.format('r', 'x')})", "bmn,bn->bm", "m"
+    ),
     "transposed_times_vector": Kind(
         {"A": "nm", "x": "n"}, f"transpose(A) |> map(r => {{o}}{DOT.format('r', 'x')})", "bnm,bn->bm", "m"
     ),
@@ -86,16 +96,21 @@ KINDS = {
         f"zip(A)(y) |> map((r, v) => {{o}}({ALPHA} * {DOT.format('r', 'x')} + {BETA} * f32(v)))",
         "", "m",
     ),
-    "gram": Kind({"A": "mn"}, f"A |> map(r => A |> map(s => {{o}}{DOT.format('r', 's')}))", "bmn,bpn->bmp", "mm"),
+    "gram": Kind(
+        {"A": "mn"}, f"A |> map(r => A |> map(s => {{o}}{DOT.format('r', 's')}))", "bmn,bpn->bmp", "mm"
+    ),
     "gram_of_columns": Kind(
         {"A": "nm"},
         f"transpose(A) |> map(r => transpose(A) |> map(s => {{o}}{DOT.format('r', 's')}))",
         "bnm,bnp->bmp", "mm",
     ),
-    "outer": Kind({"x": "m", "y": "n"}, "x |> map(p => y |> map(q => {o}(f32(p) * f32(q))))", "bm,bn->bmn", "mn"),
+    "outer": Kind(
+        {"x": "m", "y": "n"}, "x |> map(p => y |> map(q => {o}(f32(p) * f32(q))))", "bm,bn->bmn", "mn"
+    ),
     "update": Kind(
         {"A": "mn", "x": "m", "y": "n"},
-        f"zip(A)(x) |> map((r, p) => zip(r)(y) |> map((a, q) => {{o}}(f32(a) + {ALPHA} * (f32(p) * f32(q)))))",
+        "zip(A)(x) |> map((r, p) => zip(r)(y) |> map((a, q) =>"
+        f" {{o}}(f32(a) + {ALPHA} * (f32(p) * f32(q)))))",
         "", "mn",
     ),
     "dots": Kind({"x": "n", "y": "n"}, f"{{o}}{DOT.format('x', 'y')}", "bn,bn->b", ""),
@@ -106,7 +121,8 @@ KINDS = {
     ),
     "residual": Kind(
         {"A": "mn", "x": "n", "y": "m"},
-        f"zip(A)(y) |> map((r, v) => f32(v) - {DOT.format('r', 'x')}) |> map(e => e * e) |> reduce(+, 0) |> {{o}}",
+        f"{{o}}(zip(A)(y) |> map((r, v) => f32(v) - {DOT.format('r', 'x')})"
+        " |> map(e => e * e) |> reduce(+, 0))",
         "", "",
     ),
     "scaled": Kind(
@@ -135,7 +151,8 @@ KINDS = {
     ),
     "of_length_one": Kind(
         {"x": "n"},
-        "let s = x |> map(a => f32(a) * f32(a)) |> reduce(+, 0) in x |> map(a => {o}(f32(a) / sqrt(s + 1.0)))",
+        "let s = x |> map(a => f32(a) * f32(a)) |> reduce(+, 0) in"
+        " x |> map(a => {o}(f32(a) / sqrt(s + 1.0)))",
         "", "n",
     ),
     "softmax": Kind(
@@ -152,12 +169,12 @@ KINDS = {
 }  # fmt: skip
 # what is no einsum, of operands in f64
 OTHERS: Mapping[str, Callable[..., Any]] = {
-    "gemv": lambda A, x, y: ALPHA * (A @ x[..., None])[..., 0] + BETA * y,
-    "update": lambda A, x, y: A + ALPHA * x[..., None] * y[:, None, :],
-    "residual": lambda A, x, y: (y - (A @ x[..., None])[..., 0]).square().sum(1),
+    "gemv": lambda a, x, y: ALPHA * (a @ x[..., None])[..., 0] + BETA * y,
+    "update": lambda a, x, y: a + ALPHA * x[..., None] * y[:, None, :],
+    "residual": lambda a, x, y: (y - (a @ x[..., None])[..., 0]).square().sum(1),
     "of_length_one": lambda x: x / (x.square().sum(1, keepdim=True) + 1).sqrt(),
     "softmax": lambda x: x.softmax(1),
-    "rows_of_length_one": lambda A: A / (A.square().sum(2, keepdim=True) + 1).sqrt(),
+    "rows_of_length_one": lambda a: a / (a.square().sum(2, keepdim=True) + 1).sqrt(),
 }
 Case = tuple[str, int, int, str, str]
 HEADER = (
@@ -166,7 +183,7 @@ HEADER = (
 )
 
 
-def drawn(seed: int, count: int, kinds: list[str]) -> list[str]:
+def drawn(seed: int, count: int, kinds: Sequence[str]) -> list[str]:
     """Lines of random cases, as many of each kind."""
     source = random.Random(seed)
 
@@ -183,17 +200,14 @@ def drawn(seed: int, count: int, kinds: list[str]) -> list[str]:
 
 def read(text: str) -> list[tuple[Case, str]]:
     """Cases and schedules, `auto` where a line says none."""
-    lines = (line.split("#")[0].split("|") for line in text.splitlines())
-    words = [(line[0].split(), *line[1:]) for line in lines if line[0].strip()]
-    return [
-        ((kind, int(m), int(n), t, o), schedule[0].strip() if schedule else "auto")
-        for (kind, m, n, t, o), *schedule in words
-    ]
+    lines = (line.split("#")[0].partition("|") for line in text.splitlines())
+    words = [(case.split(), schedule.strip()) for case, _, schedule in lines if case.strip()]
+    return [((kind, int(m), int(n), t, o), schedule or "auto") for (kind, m, n, t, o), schedule in words]
 
 
 def sizes_of(case: Case) -> dict[str, int]:
-    kind, *rest = case
-    return {"b": max(1, BYTES // KINDS[kind].bytes_of(*rest)), "m": case[1], "n": case[2]}
+    kind, m, n, operand, result = case
+    return {"b": max(1, BYTES // KINDS[kind].bytes_of(m, n, operand, result)), "m": m, "n": n}
 
 
 def built(case: Case, schedule: str) -> tuple[HostProgram | str, str]:
@@ -212,7 +226,8 @@ class Setting:
         self.kind, self.sizes = KINDS[case[0]], sizes_of(case)
         stored = type_of(torch, case[3])
         self.inputs = [
-            torch.randn(self.shape(shape), device="cuda").half().to(stored) for shape in self.kind.arrays.values()
+            torch.randn(self.shape(shape), device="cuda").half().to(stored)
+            for shape in self.kind.arrays.values()
         ]
         self.out = torch.empty(self.shape(self.kind.result), device="cuda", dtype=type_of(torch, case[4]))
 
@@ -243,12 +258,18 @@ class Setting:
             if self.case[0] == "residual":
                 size = OTHERS["residual"](*(-of[0].abs(), of[1].abs(), of[2].abs()))
             terms = 4 + self.sizes["m"] + self.sizes["n"]
-            allowed = size.abs() * terms * 2.0**-23 + exact.abs() * torch.finfo(self.out.dtype).eps / 2 + 2.0**-24
-            worst = max(worst, float(((self.out[start : start + part].double() - exact).abs() / allowed).max()))
+            allowed = (
+                size.abs() * terms * 2.0**-23 + exact.abs() * torch.finfo(self.out.dtype).eps / 2 + 2.0**-24
+            )
+            worst = max(
+                worst, float(((self.out[start : start + part].double() - exact).abs() / allowed).max())
+            )
         return worst
 
 
-def measured(torch: Any, case: Case, kernels: Mapping[str, HostProgram]) -> tuple[dict[str, float], list[str]]:
+def measured(
+    torch: Any, case: Case, kernels: Mapping[str, HostProgram]
+) -> tuple[dict[str, float], list[str]]:
     """Times in ms by the name of a launch, and what is wrong. kernels: by their schedules"""
     setting, wrong = Setting(torch, case), []
     total = sum(t.nbytes for t in (*setting.inputs, setting.out))

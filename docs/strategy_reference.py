@@ -17,7 +17,7 @@ from rise.normal import data_flow
 from rise.pretty import show
 from rise.types import I32, Array
 from strategies import core, normal_forms, operands, places, registry, rounded
-from strategies.batches import fragments, joined, runs, threads
+from strategies.batches import fragments, joined, runs, stages, threads
 from strategies.batches import parts as parts_of_batches
 from strategies.batches.parts import Parts
 from strategies.guided import moves, search
@@ -46,7 +46,7 @@ MATMUL = (
     rest, schedules, sums, tiles, grid, instructions, epilogue, split_k, parts, beside, columns, offsets, staging,
     thread_tiles,
 )  # fmt: skip
-BATCHES = (runs, threads, parts_of_batches, fragments, joined)
+BATCHES = (runs, threads, parts_of_batches, fragments, joined, stages)
 MODULES = (*LOOPS, *MATMUL, *BATCHES)
 
 HEADER = """\
@@ -134,6 +134,9 @@ NORMALISED = (
 BYTES = (
     "fun((A: 64.32.u8, B: 64.32.i8, z: i32) => A |> map(fun(row => B |> map(fun(col => zip(row)(col)"
     " |> map(fun((x, y) => (i32(x) - z) * i32(y))) |> reduce(+, 0))))))"
+)
+CENTRED = (
+    "fun(xss: 50.24.i32 => xss |> map(fun(xs => let s = xs |> reduce(+, 0) in xs |> map(fun(x => x - s)))))"
 )
 SMALL = (
     "fun((As: 50.4.6.f16, Bs: 50.6.2.f16) => zip(As)(Bs) |> map(fun((A, B) => A |> map(fun(row => transpose(B)"
@@ -409,6 +412,11 @@ EXAMPLES = {
     "moved": ("in_inputs(moved(32))", "fun(xs: 256.f16 => xs)"),
     "through_shared": ("in_inputs(through_shared(32, id_))", MATRIX),
     "staged_in_bulk": ("in_inputs(argument(staged_in_bulk()))", SMALL),
+    "staged_apart": ("in_inputs(argument(staged_apart(32, ())))", SMALL),
+    "in_stages": ("in_inputs(in_stages(id_))", CENTRED),
+    "by_rows": ("in_inputs(by_rows(id_, False, 2, 4))", CENTRED),
+    "reduced_in_parts": ("in_inputs(reduced_in_parts(4))", "fun(xs: 32.i32 => xs |> reduce(+, 0))"),
+    "elements_dealt": ("in_inputs(elements_dealt(4, id_))", MATRIX),
     "stored_in_bulk": ("in_inputs(stored_in_bulk(id_))", MATRIX),
     "with_shared": ("in_inputs(with_shared(32, id_))", SHARED_OPERAND),
     "as_one_matrix": ("in_inputs(as_one_matrix(id_))", SHARED_OPERAND),
@@ -502,6 +510,7 @@ SECTIONS |= {
         "several longer staged staged_in_bulk each_part as_run moved each_moved through_shared stored_in_bulk rows_of_matrices"
         " one_map by_threads one_row as_parts matrix_in_parts parts_of_matrices in_steps_and_rest one_part matrices_by_threads"
         " each_by_a_warp each_by_all matrix_by_a_warp matrix_by_warps on_fragments_of with_shared as_one_matrix rows_as_batch"
+        " staged_apart in_stages by_rows reduced_in_parts elements_dealt"
     ),
 }
 # what phases are made of

@@ -47,7 +47,7 @@ def arrays_read(term: Expr) -> list[Identifier]:
         "fun((xs: 4.i32, ys: 2.3.i32, zs: 5.3.i32) => xs |> map(fun(x =>"
         " (ys |> map(fun(r => r |> map(fun(y => x + y)))), ys |> transpose, zs))))",
     ),
-    "What is read in several places, or for all elements of an array, has a name, so that it may be stored once.",
+    "What is read in several places, or for all elements of an array, has a name: it may be stored once.",
     sizes={"i": 1},
 )
 def ARRAY_NAMED(term: Expr, i: Nat) -> Expr | str:  # noqa: N802  # rules are constants

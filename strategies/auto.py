@@ -28,6 +28,7 @@ from strategies.core import (
     FunctionStrategy,
     Rewrite,
     Strategy,
+    check,
     choice,
     id_,
     normalize,
@@ -61,7 +62,7 @@ from strategies.matmul.separate import (
     product_stored,
     separate_kernels,
 )
-from strategies.memory_bound.family import fitting
+from strategies.memory_bound.family import fitting, is_over_columns
 from strategies.nests import (
     chain_as_list,
     is_over_matrices,
@@ -275,12 +276,14 @@ class _Kernels:
         return self._of_closed(found[1], bound)
 
     def _rows_of_arrays(self, term: Expr) -> Result:
-        """Rows that are computed by themselves, also of arrays in arrays: no product, although sums are mapped."""
+        """Rows that are computed by themselves, also in arrays in arrays. They are no product."""
         fused = try_(mapped(one_map))(term)
         if not isinstance(fused, Success) or over_rows(fused.term) is None or has_product(fused.term):
             return Failure("rows_of_arrays", term, "no rows are computed by themselves")
         short = seq(of_short_rows, below_shape(self._batched))
-        ways = choice(short, self._long_rows) if is_over_rows(fused.term) else short
+        by_columns = check(lambda found: not is_over_columns(found), "rows_of_arrays", "columns are reduced")
+        listed = seq(rows_as_list, by_columns, below_shape(short))
+        ways = choice(short, listed, self._long_rows) if is_over_rows(fused.term) else short
         return seq(lambda _: fused, ways)(term)
 
     def _long_rows(self, term: Expr) -> Result:

@@ -13,14 +13,14 @@ from rewrites.reductions import REDUCE_FLAT_MAP
 from rewrites.result import Failure, Result
 from rewrites.views import JOIN_MAP, MAP_JOINED, MAP_SPLIT, ROWS_AS_LIST
 from rise.expr import Expr, Identifier, Lambda, Primitive, call, subterms
-from rise.types import Array, Pair, Type, shape
+from rise.types import Array, Pair, Scalar, Type, shape
 from strategies.core import FunctionStrategy, Strategy, argument, check, choice, normalize, repeat, seq, try_
 from strategies.evaluation import bytes_of, has_array, is_expression
 from strategies.places import as_one_array, below_shape, mapped
 
-# Elements of a row, up to which a thread for each of a block that has many is faster than a warp: measured,
-# where a number is computed of each, or rows whose numbers warps move one by one; and where others are
-SHORT, SHORT_WHOLE = 128, 64
+# Elements of a row, up to which threads of a block that has many are faster than a warp for each: measured,
+# where rows are reduced; where each element is computed by itself; where such an element is no whole word
+SHORT, SHORT_WHOLE, LONGEST_HALVES = 512, 64, 128
 WORD, BANKS = 4, 64  # bytes: rows of so many start in few different banks of shared memory
 
 
@@ -68,16 +68,26 @@ def are_short(term: Expr) -> bool:
     if found is None:
         return False
     row, body = found
-    nested = over_rows(over_rows(term) or term) is not None
     longest = max(length for length, _ in _rows(row.type))
     if is_expression(body):
-        apart = (bytes_of(body.type) or BANKS) % BANKS != 0
-        return nested and apart and longest <= SHORT_WHOLE
+        return _computed_from_shared(term, body, longest)
     return longest <= SHORT
 
 
+def _computed_from_shared(term: Expr, row: Expr, longest: float) -> bool:
+    """Whether elements that take no loops are computed faster from what a block brings (measured).
+
+    That is so where they are stored as halves of words; and in short rows that start in different banks.
+    """
+    sizes, element = shape(term.type)
+    if len(sizes) > 2 and isinstance(element, Scalar) and element.bytes < WORD:
+        return longest <= LONGEST_HALVES
+    nested = over_rows(over_rows(term) or term) is not None
+    return nested and (bytes_of(row.type) or BANKS) % BANKS != 0 and longest <= SHORT_WHOLE
+
+
 def _rows(type_: Type) -> Iterator[tuple[float, int]]:
-    """Of each array in a type the length, infinite where that is known at launch only, and bytes of elements."""
+    """Of each array in a type the length, infinite where it is known at launch only, and bytes of elements."""
     match type_:
         case Array(size, element):
             yield inf if size.value is None else size.value, bytes_of(element) or WORD

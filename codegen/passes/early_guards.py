@@ -1,13 +1,12 @@
 """Threads that store no result do not compute it.
 
 A map over fewer elements than there are threads has a condition around the store, and a loop that reads
-shared memory in front of it. Without the condition, warps of which no thread stores anything take the time of those
-that do:
+shared memory in front of it. The other warps would take the time of those that store anything:
 
     new x. (for k. x := x + tile[k, min(i, n - 1)] ; when (i < n) y[i] := x)
     =   when (i < n) new x. (for k. … ; y[i] := x)
 
-Loops that read global memory stay as they are: reads that stand under no condition start before earlier ones end.
+Loops that read global memory stay as they are: reads under no condition start before earlier ones end.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def _takes_long(command: i.Command, shared: Set[str]) -> bool:
 
 
 def _guarded(command: i.Command, own: Set[str]) -> i.When | None:
-    """All of a command under the condition of its last part, which alone has an effect; None if there is none."""
+    """All of a command under the condition of its last part, which alone has an effect; None without one."""
     match command:
         case i.When():
             return command

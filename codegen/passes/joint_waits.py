@@ -2,9 +2,9 @@
 
     copy x ; commit ; wait ; copy y ; commit ; wait   =   copy x ; commit ; copy y ; commit ; wait
 
-Each of several arrays that a block brings would else take a latency of its own. Only a wait that is followed by
-another one, or by that for a bulk copy, with nothing but copies in between, moves there: a pipeline that
-waits for one stage, and then starts copies for the next, stays as it is.
+Each of several arrays that a block brings would else take a latency of its own. A wait moves to another
+one, or to that for a bulk copy, where nothing but copies is in between: a pipeline that waits for one stage,
+and then starts copies for the next, stays as it is.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ from strategies.batches.runs import (
     with_shared,
 )
 from strategies.batches.sizes import Sizes
-from strategies.batches.threads import by_threads as in_turns
 from strategies.batches.stages import by_rows
+from strategies.batches.threads import by_threads as in_turns
 from strategies.batches.threads import one_map, one_row, rows_of_matrices
 from strategies.complete import complete
 from strategies.core import (
@@ -144,14 +144,14 @@ def batch(
             return f"there are no fragments of `{sizes.operand}`: use `by=threads`"
         if plan.stored and not in_run:
             return "results that are no run of matrices are stored by `epilogue=direct`"
-        brought = unused == ["operands"] or plan.parts
+        brought = plan.parts or (unused == ["operands"] and sizes.by_rows is not None)
         if unused and plan.by != BLOCKS and not (brought and operands in OF_PARTS):
             return f"`{unused[0]}` changes nothing: matrices are multiplied by {plan.by}"
         if operands == JOINED and not sizes.common:
             return "matrices that are multiplied as one share a matrix, which none of these do"
         if vector and operands in PLANS:
             return "`vector` changes nothing: the copying unit brings operands"
-        if threads and operands in PLANS:
+        if threads and operands in PLANS and (plan.by != THREADS or sizes.by_rows is None):
             return "`threads` changes nothing: there is a warp for each part of a matrix"
         return None
 
@@ -191,15 +191,16 @@ def _by_blocks(plan: Plan, sizes: Sizes) -> Strategy:
     pattern = sizes.pattern if plan.operands == BULK and plan.parts is None else 0
     by_warps = sizes.are_apart and plan.count % (plan.threads // WARP) == 0
     vectors = (plan.vector,) * len(sizes.read) if plan.vector else sizes.vectors
-    by_rows = plan.by == THREADS and not sizes.operand and not by_warps
-    by_hand = staged_apart(plan.threads, vectors) if by_rows else staged(plan.threads, vectors, by_warps)
+    apart = plan.by == THREADS and sizes.by_rows is not None and not by_warps
+    by_hand = staged_apart(plan.threads, vectors) if apart else staged(plan.threads, vectors, by_warps)
     copied = staged_in_bulk(pattern) if by_copies else by_hand
     runs = id_ if plan.operands == ELEMENTS else argument(copied)
     if plan.operands == JOINED:
         compute = as_one_matrix(by_all(plan, sizes.joined(plan.count)))
     else:
-        named = not sizes.operand and (sizes.has_stages or max(plan.split, plan.dealt) > 1)
-        compute = read_once(copied, plan, sizes) if named else seq(runs, multiplied(plan, sizes))
+        rows = sizes.by_rows
+        again = rows is not None and (rows.in_stages or max(plan.split, plan.dealt) > 1)
+        compute = read_once(copied, plan, sizes) if again else seq(runs, multiplied(plan, sizes))
     unpadded = by_copies and not pattern
     if plan.stored:
         compute = stored_in_bulk(compute) if unpadded else through_shared(plan.threads, compute)
@@ -239,9 +240,9 @@ def multiplied(plan: Plan, sizes: Sizes) -> Strategy:
             return matrices_by_threads(plan.threads, sizes.product, parts, parts.stored_at_once(sizes))
         case by if by == THREADS:
             each = in_turns(plan.threads, one_row(sizes.columns * sizes.depth <= UNROLLED))
-            if sizes.operand:
+            if sizes.by_rows is None:
                 return rows_of_matrices(each)
-            rows = by_rows(each, sizes.has_rows, plan.split, plan.dealt)
+            rows = by_rows(each, sizes.by_rows.in_matrices, plan.split, plan.dealt)
             return seq(mapped(one_map), rows)
         case by if by == WARPS:
             return each_by_a_warp(plan.threads // WARP, matrix_by_a_warp(sizes.product, sizes.operand))

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from math import inf
 
-from rewrites.memory import IN_SHARED
 from rewrites.algorithmic import SPLIT_JOIN
+from rewrites.memory import IN_SHARED
 from rewrites.nests import NEST_AS_LIST
 from rewrites.pointwise import POINTWISE_EACH
 from rise.expr import Expr, Identifier, call

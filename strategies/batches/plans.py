@@ -11,6 +11,7 @@ from strategies.batches.fragments import COLUMNS, FRAGMENTS, ROWS
 from strategies.batches.part_costs import LEAST_WARPS, Split, best_split
 from strategies.batches.part_costs import cycles as cycles_of_parts
 from strategies.batches.parts import Parts
+from strategies.batches.rows import EACH_OF_ROW
 from strategies.batches.runs import PADDING
 from strategies.batches.sizes import ALIGNMENTS, CHUNK, LARGEST_SIDE, OPERANDS, RESERVED, ROOM, Sizes
 from strategies.matmul.staging import evenly_divided
@@ -52,9 +53,6 @@ SMALL_PRODUCTS = range(160, 9001)  # multiplications of products of 16 bits of w
 LITTLE_USED = 0.16  # the part of fragments that such a product uses, up to which they do so (measured)
 LIMITED = 0.9  # the time of memory, over the cost, from which on they do so (measured)
 HARDLY_USED, HARDLY_LIMITED = 0.1, 0.78  # the same where a smaller part of fragments is used
-EACH_OF_ROW = 160  # bytes that a thread reads and writes of a row, at most
-DEALT = (1, 2, 4, 8, 16, 32)  # threads that have parts of a row
-MOST_DEALT = 12  # elements that a thread computes of a row, at most
 LITTLE = 1 / 8  # bytes that are read, for each that is written, where rows are swizzled or tf32
 RESULTS = range(12 * 1024, 48 * 1024 + 1)  # bytes of these results
 LITTLE_OF_FEW, LEAST_OF_FEW = 0.4, 9600  # the same of other rows, if sums have few terms; bytes of results
@@ -279,8 +277,8 @@ def by_threads(sizes: Sizes, part: tuple[int, int] = (0, 0), count: int = 0, in_
     part, count: the rows and columns of a thread, and the matrices of a block; 0: chosen
     in_bulk:     whether the copying unit brings matrices, and not threads
     """
-    if not any(part) and not suit_parts(sizes):
-        return in_rows(sizes)
+    if sizes.by_rows is not None or (not any(part) and not suit_parts(sizes)):
+        return in_rows(sizes, in_bulk)
     split = best_split(sizes, part, count, 0 if in_bulk else padding(sizes))
     return Plan(THREADS, split.count, split.threads(sizes), split.stored, parts=split.parts)
 
@@ -318,50 +316,22 @@ def small_split(sizes: Sizes) -> Split | None:
     return split if limited and split.threads(sizes) >= LEAST_WARPS * WARP else None
 
 
-def in_rows(sizes: Sizes) -> Plan:
+def in_rows(sizes: Sizes, run: bool = False) -> Plan:
     """A row for each thread, or a part of a row.
 
     As few threads as possible have no row in the last turn, and IN_FLIGHT bytes are under way.
+    run: whether a run of matrices need not be aligned, since the copying unit brings it
     """
-    split, dealt = parts_of_rows(sizes), dealt_to(sizes)
+    known, each = sizes.by_rows, sizes.bytes // sizes.rows
+    split, dealt = (known.split(each), known.dealt(each)) if known is not None else (1, 1)
     rows = sizes.rows * max(split, dealt)
 
     def cost(pair: tuple[int, int]) -> float:
         return round(idle(rows, *pair) * max(1, IN_FLIGHT / loading(sizes, *pair)), 2)
 
-    counts = sizes.counts(TILE)
+    counts = sizes.counts(TILE, aligned=known is None or not run)
     pairs = [(count, threads) for count in counts for threads in _threads(count * rows, count * sizes.bytes)]
     return Plan(THREADS, *min(pairs, key=cost), split=split, dealt=dealt)
-
-
-def parts_of_rows(sizes: Sizes) -> int:
-    """Into how many parts a row is divided: with one thread for each row, a multiprocessor has too few.
-
-    Sums of numbers take no longer than it takes to bring these.
-    """
-    if sizes.operand or not (sizes.gives_rows or sizes.costly):
-        return 1
-    return next(n for n in DEALT if _of_row(sizes) <= n * EACH_OF_ROW or n == WARP)
-
-
-def dealt_to(sizes: Sizes) -> int:
-    """To how many threads the elements of a row are dealt: few of them have nothing in the last turn.
-
-    Rows that start in the same bank are dealt to as many as can be.
-    """
-    if sizes.operand or not sizes.gives_rows:
-        return 1
-    if sizes.at_once:
-        return max(n for n in DEALT if n <= sizes.length)
-    if _of_row(sizes) <= EACH_OF_ROW:
-        return 1
-    enough = [n for n in DEALT if -(-sizes.length // n) <= MOST_DEALT]
-    return min(enough or DEALT[-1:], key=lambda n: -(-sizes.length // n) * n)
-
-
-def _of_row(sizes: Sizes) -> int:
-    """The bytes of a row, and of what is computed of it."""
-    return sizes.bytes // sizes.rows
 
 
 def suit_parts(sizes: Sizes) -> bool:

@@ -12,18 +12,16 @@ from strategies.abstraction import outermost_parts
 from strategies.batches.adjacent import adjacent
 from strategies.batches.banks import Matrices, Run
 from strategies.batches.fragments import FRAGMENTS, ROWS, in_runs
+from strategies.batches.rows import LONGEST, MATRIX, Rows
 from strategies.batches.runs import (
     PADDING,
     added_by_padding,
-    are_read_at_once,
     arrays_of,
     matrices_read,
     row_bytes,
     stored_part,
     width_of,
 )
-from strategies.batches.stages import bytes_between, most_rows
-from strategies.batches.threads import one_map
 from strategies.core import seq, try_
 from strategies.evaluation import bytes_of
 from strategies.matmul.products import Product, is_product, outline_matrix, separate_prologue
@@ -36,9 +34,6 @@ OPERANDS = 2  # of a product
 CHUNK = 16  # bytes
 PATTERNS, SWIZZLED_ROWS = (128, 64), 8  # bytes of a row within which chunks are swizzled; rows of a pattern
 MOST_PANELS = 3  # of a row: more boxes take longer than bank conflicts (measured)
-MATRIX = 2  # dimensions
-# functions that take more instructions than it takes to read a number
-COSTLY = frozenset({"exp", "exp2", "log", "log2", "sin", "cos", "tan", "tanh", "pow", "sqrt", "rsqrt", "div"})
 LARGEST_SIDE = 128  # rows, columns and depth of a product: with larger ones a block has enough to do
 MANY = 1 << 20  # matrices of a batch, where their number is known at launch only
 ALIGNMENTS = (WIDEST, 8, 4)  # bytes: of the runs of a block, the best first
@@ -67,12 +62,6 @@ def _are_converted(products: Expr) -> bool:
             return False
 
 
-def _in_one_map(function: Expr) -> Expr:
-    """All that is done with the rows of an element as one map over them."""
-    fused = one_map(function)
-    return fused.term if isinstance(fused, Success) else function
-
-
 @dataclass(frozen=True)
 class Sizes:
     """What one element of a batch reads and writes, in bytes, an array each; and its product.
@@ -87,12 +76,7 @@ class Sizes:
     adjacent: of each array, what divides the places where adjacent elements begin; 0 if matrices are adjacent
     runs: where the elements of the only product's matrices are, as they are in memory
     common: the bytes of matrices that all elements of the batch read, and each block copies
-    between: the bytes of what takes loops and is read as a whole by others, which a block keeps, too
-    at_once: whether threads that each have a row use the same few banks, unless rows are padded
-    length: the elements of a row of the result
-    has_rows: whether an element of the batch, or of the result, is a matrix, and not only a row
-    gives_rows: whether rows are computed of rows that are reduced, or of each of their elements
-    costly: whether functions are computed that take many instructions
+    by_rows: what is known of its rows, if nothing is multiplied
     """
 
     batch: int
@@ -109,12 +93,7 @@ class Sizes:
     adjacent: tuple[int, ...] = ()
     runs: Matrices | None = None
     common: int = 0
-    between: int = 0
-    at_once: bool = False
-    length: int = 1
-    has_rows: bool = True
-    gives_rows: bool = False
-    costly: bool = False
+    by_rows: Rows | None = None
 
     @classmethod
     def of(cls, term: Expr) -> Sizes | None:
@@ -126,7 +105,8 @@ class Sizes:
         function, xs = applied[2]
         known = [size.value for size in sizes]
         runs = arrays_of(xs.type)
-        if not known or None in known[1:] or not runs or not isinstance(element, Scalar):
+        arrays = any(len(shape(run)[0]) > 1 for run in runs)
+        if not known or None in known[1:] or not arrays or not isinstance(element, Scalar):
             return None
         if not all(isinstance(shape(run)[1], Scalar) for run in runs):
             return None
@@ -138,12 +118,8 @@ class Sizes:
         operand = multiplied_type(parts[0]) if parts else ""
         reductions = [length.value or 1 for part in subterms(function) if (length := reduced_length(part))]
         written = rows * prod(rest) * element.bytes
-        done = function.body if parts else _in_one_map(function.body)
-        matrices = any(len(shape(run)[0]) > 2 for run in runs)
-        has_rows = matrices or len(known) > MATRIX
-        gives_rows = not parts and len(known) > (MATRIX if has_rows else 1)
-        if not parts:
-            rows = most_rows(done) if has_rows else 1
+        by_rows = None if parts else Rows.of(function.body, runs, term.type)
+        rows = by_rows.count if by_rows is not None else rows
         sides, terms = (rows, prod(rest), max(depths, default=1)), FRAGMENTS.get(operand, (0, 0, 0))[-1]
         return cls(
             batch,
@@ -151,19 +127,14 @@ class Sizes:
             written,
             *sides,
             operand,
-            matrices,
+            any(len(shape(run)[0]) > MATRIX for run in runs),
             (added_by_padding(runs), added_by_padding([term.type], stored_part(term.type))),
             tuple(map(row_bytes, runs)),
             max(reductions, default=1),
             adjacent(xs),
             in_runs(found[0], term.type, sides, terms) if len(found) == 1 else None,
             sum(bytes_of(matrix.type) or 0 for matrix in matrices_read(function)),
-            0 if parts else bytes_between(done),
-            any(map(are_read_at_once, (*runs, *[term.type] * gives_rows))),
-            known[-1] or 1,
-            has_rows,
-            gives_rows,
-            any(part.declaration.name in COSTLY for part in subterms(function) if isinstance(part, Primitive)),
+            by_rows,
         )
 
     @property
@@ -199,16 +170,15 @@ class Sizes:
 
     @property
     def are_small(self) -> bool:
-        """Whether a block can take one of them as a whole."""
+        """Whether a block can take one of them as a whole; of arrays that are not multiplied, if two can."""
+        taken = sum(self.read) + self.common + RESERVED
+        if self.by_rows is not None:
+            rows = self.by_rows
+            two = 2 * (taken + rows.between + self.written * rows.results) <= ROOM
+            return (rows.in_matrices or rows.reduced > 1) and rows.reduced <= LONGEST and two
         wide = self.operand in FRAGMENTS or self.columns <= WIDEST_ROW
         small = max(*self.product, self.reduced) <= LARGEST_SIDE
-        taken = sum(self.read) + self.common + self.between + RESERVED
-        return (self.matrices or self.reduced > 1) and wide and small and taken <= ROOM
-
-    @property
-    def has_stages(self) -> bool:
-        """Whether something that takes loops is read as a whole by what comes after it."""
-        return self.between > 0 and not self.operand
+        return self.matrices and wide and small and taken <= ROOM
 
     @property
     def by_fragments(self) -> bool:
@@ -283,10 +253,13 @@ class Sizes:
         """How many matrices are runs of such multiples, all of them."""
         return lcm(*(alignment // gcd(alignment, part) for part in (*self.read, self.written)))
 
-    def counts(self, most: int) -> list[int]:
-        """How many matrices are at most so many bytes, and at least half of that; the most first."""
-        wholes = [self.whole(alignment) for alignment in ALIGNMENTS]
-        each = self.bytes + self.between
+    def counts(self, most: int, aligned: bool = True) -> list[int]:
+        """How many matrices are at most so many bytes, and at least half of that; the most first.
+
+        aligned: whether they have to be whole vectors, which the copying unit does not need
+        """
+        each = self.bytes + (self.by_rows.between if self.by_rows is not None else 0)
+        wholes = [self.whole(alignment) for alignment in ALIGNMENTS] if aligned else [1]
         whole = next((n for n in wholes if n * each <= 2 * most), wholes[-1])
         times = min(max(1, most // (whole * each)), -(-self.batch // whole))
         return list(reversed(range(whole * -(-times // 2), whole * times + 1, whole)))

@@ -37,7 +37,6 @@ from strategies.normal_forms import view_inlined
 from strategies.operands import nth_operand
 from strategies.places import arguments, mapped
 
-
 NUMBER = 4  # bytes
 
 
@@ -55,7 +54,7 @@ def values_before(function: Expr) -> Iterator[Expr]:
 
 
 def _rows_of(function: Expr) -> tuple[int, Expr] | None:
-    """How many rows a function gives, and what each is, where more than a number; None where it gives none."""
+    """How many rows a function gives, and what each is; None where it gives numbers, or only one."""
     match call(function):
         case "map", _, [Lambda(_, row), _] if isinstance(row.type, Array):
             sizes, _ = shape(function.type)
@@ -111,12 +110,11 @@ def by_rows(s: Rewrite, matrices: bool, split: int = 1, dealt: int = 1) -> Strat
 
     matrices: whether the arrays have rows, and are not rows themselves
     split:    how many parts of a row are reduced before their results are
-    dealt:    to how many threads the elements of a row are dealt that are computed by themselves, once all that
-              they read is
+    dealt:    to how many threads the elements of a row are dealt, once all that they read is computed
     """
     of_rows = _of_rows(s, split, dealt)
     if not matrices:
-        return of_rows
+        return seq(of_rows)
     return in_stages(depending(lambda term: rows_of_matrices(of_rows) if _is_nested(term) else s))
 
 

@@ -19,6 +19,7 @@ from strategies.batches.plans import (
     DIRECT,
     ELEMENTS,
     JOINED,
+    RESIDENT,
     RUNS,
     SHARED,
     TALL,
@@ -37,6 +38,7 @@ from strategies.batches.plans import (
 from strategies.batches.sizes import MANY, Sizes
 from strategies.batches.tiles import slices, tiles
 from strategies.matmul.cuda_core import Tile
+from strategies.memory_bound.blocks import WARP
 from strategies.search.choice import Choice, Search
 from strategies.search.space import Point
 
@@ -66,6 +68,8 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
         return _of_rows(search, program, matrices)
     sizes = Sizes.of(matrices)
     if sizes is None or not sizes.are_small:
+        return None
+    if are_few_long(search, sizes):
         return None
     plan = plan_of(sizes)
     if not single and sizes.batch <= few(search, sizes, plan):
@@ -137,6 +141,14 @@ def few(search: Search, sizes: Sizes, plan: Plan) -> float:
     return FEW_WHOLE * search.gpu.multiprocessors if sizes.are_chunks else 0
 
 
+def are_few_long(search: Search, sizes: Sizes) -> bool:
+    """Whether rows are so few that a warp for each of them fits on the GPU, and so long that it is faster."""
+    rows = sizes.by_rows
+    if rows is None or (rows.in_matrices and (rows.in_stages or rows.reduced <= 2 * WARP)):
+        return False
+    return sizes.batch * sizes.rows <= RESIDENT // WARP * search.gpu.multiprocessors
+
+
 def are_few_rows(search: Search, sizes: Sizes, plan: Plan) -> bool:
     """Whether tiles whose rows threads bring are faster. Other copies would need longer rows first."""
     return (
@@ -176,7 +188,7 @@ def copied_in_bulk(sizes: Sizes) -> Iterator[Point]:
 
     It cannot pad rows, which threads that each read one would read from the same banks.
     """
-    if not sizes.operand and not sizes.at_once:
+    if sizes.by_rows is not None and not sizes.by_rows.crowded:
         yield Point.of("batch", {"operands": BULK})
     if suit_joined(sizes):
         yield from with_fewer_registers(sizes, JOINED)

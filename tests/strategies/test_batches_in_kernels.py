@@ -96,7 +96,7 @@ OF_ONE = {
     "inner products of matrices": (
         f"As: 7.37.41.f16, Bs: 7.37.41.f16) = zip(As)(Bs) |> map((A, B) => zip(A)(B) |> map((x, y) => "
         f"{dot('x', 'y')}) |> reduce(+, 0))",
-        ["reduction"],
+        ["batch"],
     ),
     "of three dimensions": (
         "As: 5.3.7.11.f32) = As |> map(A => A |> map(map(reduce(+, 0))) |> map(reduce(+, 0))"
@@ -111,12 +111,12 @@ OF_ONE = {
     "quadratic forms": (
         "As: 7.61.61.f16, xs: 7.61.f16) = zip(As)(xs) |> map((A, x) =>"
         f" zip(A |> map(row => {dot('row', 'x')}))(x) |> map((s, t) => s * f32(t)) |> reduce(+, 0))",
-        ["batch", "reduction"],
+        ["batch"],
     ),
     "bilinear forms": (
         "As: 40.33.29.f16, xs: 33.f16, ys: 29.f16) = As |> map(A =>"
         f" zip(A |> map(row => {dot('row', 'ys')}))(xs) |> map((s, t) => s * f32(t)) |> reduce(+, 0))",
-        ["batch", "reduction"],
+        ["batch"],
     ),
     "blocks of a diagonal": (
         f"As: 40.37.37.f16, xs: 1480.f16) = zip(As)(xs |> split(37)) |> map((A, x) => A |> map(row =>"
@@ -143,7 +143,7 @@ OF_ALL = {
     "divided by their norm": (
         "X: 47.33.29.f32) = X |> map(A => let s = sqrt(A |> map(row => row |> map(x => x * x)"
         " |> reduce(+, 0)) |> reduce(+, 0)) in A |> map(map(x => x / s)))",
-        ["rows"],
+        ["batch"],
     ),
     "less their greatest element": (
         "X: 5.17.48.f32) = X |> map(A => let s = A |> map(row => row |> reduce(max, -1000))"
@@ -163,7 +163,7 @@ OF_ALL = {
     ),
     "rows, then columns": (
         "X: 47.33.29.f32) = X |> map(A => A |> map(softmax) |> transpose |> map(softmax) |> transpose)",
-        ["batch", "columns", "elementwise"],
+        ["rows", "columns", "elementwise"],
     ),
 }
 
