@@ -18,7 +18,6 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from itertools import groupby
 from math import prod
 from multiprocessing import get_context
 from pathlib import Path
@@ -177,6 +176,8 @@ OTHERS: Mapping[str, Callable[..., Any]] = {
     "rows_of_length_one": lambda a: a / (a.square().sum(2, keepdim=True) + 1).sqrt(),
 }
 Case = tuple[str, int, int, str, str]
+Built = tuple[HostProgram | str, str]
+Times = Mapping[str, float]
 HEADER = (
     "| of each | m | n | operands | results | µs | of copy | of torch | kernels |",
     "| --- | ---: | ---: | --- | --- | ---: | ---: | ---: | --- |",
@@ -205,14 +206,15 @@ def read(text: str) -> list[tuple[Case, str]]:
     return [((kind, int(m), int(n), t, o), schedule or "auto") for (kind, m, n, t, o), schedule in words]
 
 
-def sizes_of(case: Case) -> dict[str, int]:
+def sizes_of(case: Case, only: int = 0) -> dict[str, int]:
+    """only: how many elements there are; 0: as many as are about BYTES"""
     kind, m, n, operand, result = case
-    return {"b": max(1, BYTES // KINDS[kind].bytes_of(m, n, operand, result)), "m": m, "n": n}
+    return {"b": only or max(1, BYTES // KINDS[kind].bytes_of(m, n, operand, result)), "m": m, "n": n}
 
 
-def built(case: Case, schedule: str) -> tuple[HostProgram | str, str]:
+def built(case: Case, schedule: str, only: int = 0) -> Built:
     """What is derived, its machine code in the cache, or why there is none; and the strategies."""
-    definition, sizes = check_text(KINDS[case[0]].program(*case[3:]))["f"], sizes_of(case)
+    definition, sizes = check_text(KINDS[case[0]].program(*case[3:]))["f"], sizes_of(case, only)
     program = compiled(schedule, definition, sizes)
     found = schedule == "auto" and not isinstance(program, str)
     return program, chosen(definition, sizes) if found else schedule
@@ -221,9 +223,9 @@ def built(case: Case, schedule: str) -> tuple[HostProgram | str, str]:
 class Setting:
     """Operands of a case on the GPU."""
 
-    def __init__(self, torch: Any, case: Case) -> None:
+    def __init__(self, torch: Any, case: Case, only: int) -> None:
         self.torch, self.case = torch, case
-        self.kind, self.sizes = KINDS[case[0]], sizes_of(case)
+        self.kind, self.sizes = KINDS[case[0]], sizes_of(case, only)
         stored = type_of(torch, case[3])
         self.inputs = [
             torch.randn(self.shape(shape), device="cuda").half().to(stored)
@@ -267,14 +269,16 @@ class Setting:
         return worst
 
 
-def measured(
-    torch: Any, case: Case, kernels: Mapping[str, HostProgram]
-) -> tuple[dict[str, float], list[str]]:
-    """Times in ms by the name of a launch, and what is wrong. kernels: by their schedules"""
-    setting, wrong = Setting(torch, case), []
-    total = sum(t.nbytes for t in (*setting.inputs, setting.out))
-    launches = {"copy": copy_of(torch, total), "torch": lambda: setting.value(setting.inputs)}
-    for schedule, kernel in kernels.items():
+def measured(torch: Any, case: Case, kernels: Mapping[str, Built], only: int) -> tuple[Times, list[str]]:
+    """Times in ms by the name of a launch, none where a kernel runs only once, and what is wrong.
+
+    kernels: by their schedules
+    """
+    setting, launches = Setting(torch, case, only), dict[str, Callable[[], Any]]()
+    wrong = [f"{name}: {kernel}" for name, (kernel, _) in kernels.items() if isinstance(kernel, str)]
+    for schedule, (kernel, _) in kernels.items():
+        if isinstance(kernel, str):
+            continue
         ours = codegen.compile(kernel, backend="cuda")
         setting.out.fill_(float("nan"))
         ours(*setting.inputs, out=setting.out)
@@ -283,7 +287,31 @@ def measured(
             wrong.append(f"{schedule}: wrong: {error} of what rounding allows")
             continue
         launches[schedule] = lambda ours=ours: ours(*setting.inputs, out=setting.out)  # type: ignore[misc]
+    if only:
+        return {}, wrong
+    total = sum(t.nbytes for t in (*setting.inputs, setting.out))
+    launches |= {"copy": copy_of(torch, total), "torch": lambda: setting.value(setting.inputs)}
     return rotated_ms(torch, launches), wrong
+
+
+def table_of(torch: Any, every: Mapping[Case, Mapping[str, Built]], only: int) -> tuple[list[str], bool]:
+    """The lines of the table, and whether all that was computed is right; what is not is printed."""
+    rows, right = list[str](), True
+    ratios: dict[str, list[float]] = {"copy": [], "torch": []}
+    for case, kernels in every.items():
+        times, wrong = measured(torch, case, kernels, only)
+        right = right and not wrong
+        for each in wrong:
+            print(*case, "|", each, flush=True)
+        for name in kernels.keys() & times.keys():
+            over = {other: times[other] / times[name] for other in ratios}
+            for other, ratio in over.items():
+                ratios[other].append(ratio)
+            figures = f"{1000 * times[name]:.1f} | {over['copy']:.3f} | {over['torch']:.2f}"
+            rows.append(f"| {' | '.join(map(str, case))} | {figures} | {kernels[name][1]} |")
+        torch.cuda.empty_cache()
+    means = [f"{mean(each):.3f} of {name} (least {min(each):.3f})" for name, each in ratios.items() if each]
+    return [f"Geometric means: {', '.join(means)}.", "", *HEADER, *rows], right
 
 
 def main() -> None:
@@ -292,6 +320,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="a folder for the table")
     parser.add_argument("--jobs", type=int, default=12, help="processes that compile")
     parser.add_argument("--check", action="store_true", help="compile, and run nothing")
+    parser.add_argument(
+        "--only", type=int, default=0, help="run each once, on so many: for compute-sanitizer"
+    )
     parser.add_argument("--draw", nargs="+", help="a seed, how many of each kind, and the kinds")
     given = parser.parse_args()
     if given.draw:
@@ -299,38 +330,26 @@ def main() -> None:
         print("\n".join(drawn(int(seed), int(count), kinds or list(KINDS))))
         return
     lines = read(given.file.read_text(encoding="utf-8"))
-    with ProcessPoolExecutor(given.jobs, get_context("spawn")) as pool:
-        made = list(zip(lines, pool.map(built, *zip(*lines, strict=True)), strict=True))
+    cases, schedules = zip(*lines, strict=True)
+    if given.only:
+        made = [built(case, schedule, given.only) for case, schedule in lines]
+    else:
+        with ProcessPoolExecutor(given.jobs, get_context("spawn")) as pool:
+            made = list(pool.map(built, cases, schedules))
+    every: dict[Case, dict[str, Built]] = {}
+    for (case, schedule), found in zip(lines, made, strict=True):
+        every.setdefault(case, {})[schedule] = found
     if given.check:
-        for (case, schedule), (kernel, strategies) in made:
-            print(*case, "|", schedule, "|", kernel if isinstance(kernel, str) else strategies)
+        for case, kernels in every.items():
+            for schedule, (kernel, strategies) in kernels.items():
+                print(*case, "|", schedule, "|", kernel if isinstance(kernel, str) else strategies)
         return
     import torch
 
-    rows, failed = [], False
-    ratios: dict[str, list[float]] = {"copy": [], "torch": []}
-    for case, group in groupby(made, key=lambda each: each[0][0]):
-        built_ = {schedule: kernel for (_, schedule), kernel in group}
-        kernels = {name: kernel for name, (kernel, _) in built_.items() if not isinstance(kernel, str)}
-        times, wrong = measured(torch, case, kernels)
-        wrong += [f"{name}: {kernel}" for name, (kernel, _) in built_.items() if isinstance(kernel, str)]
-        for each in wrong:
-            failed = True
-            print(*case, "|", each, flush=True)
-        for name in kernels:
-            if name not in times:
-                continue
-            over = {other: times[other] / times[name] for other in ratios}
-            for other, ratio in over.items():
-                ratios[other].append(ratio)
-            figures = f"{1000 * times[name]:.1f} | {over['copy']:.3f} | {over['torch']:.2f}"
-            rows.append(f"| {' | '.join(map(str, case))} | {figures} | {built_[name][1]} |")
-        torch.cuda.empty_cache()
-    said = ", ".join(f"{mean(each):.3f} of {name} (least {min(each):.3f})" for name, each in ratios.items())
+    table, right = table_of(torch, every, given.only)
     title = f"# Small linear algebra, {torch.cuda.get_device_name()}"
-    table = [title, "", f"Geometric means: {said}.", "", *HEADER, *rows, ""]
-    write(given.out, "small_algebra.md", "\n".join(table))
-    if failed:
+    write(given.out, "small_algebra.md", "\n".join([title, "", *table, ""]))
+    if not right:
         raise SystemExit(1)
 
 

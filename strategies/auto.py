@@ -64,6 +64,7 @@ from strategies.matmul.separate import (
 )
 from strategies.memory_bound.family import fitting, is_over_columns
 from strategies.nests import (
+    are_alone,
     chain_as_list,
     is_over_matrices,
     is_over_rows,
@@ -281,9 +282,11 @@ class _Kernels:
         if not isinstance(fused, Success) or over_rows(fused.term) is None or has_product(fused.term):
             return Failure("rows_of_arrays", term, "no rows are computed by themselves")
         short = seq(of_short_rows, below_shape(self._batched))
+        alone = seq(check(are_alone, "rows_of_arrays", "rows need more of their matrix"), rows_as_list)
         by_columns = check(lambda found: not is_over_columns(found), "rows_of_arrays", "columns are reduced")
         listed = seq(rows_as_list, by_columns, below_shape(short))
-        ways = choice(short, listed, self._long_rows) if is_over_rows(fused.term) else short
+        ways = choice(seq(alone, below_shape(short)), short, listed, self._long_rows)
+        ways = ways if is_over_rows(fused.term) else short
         return seq(lambda _: fused, ways)(term)
 
     def _long_rows(self, term: Expr) -> Result:

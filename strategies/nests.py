@@ -16,6 +16,7 @@ from rise.expr import Expr, Identifier, Lambda, Primitive, call, subterms
 from rise.types import Array, Pair, Scalar, Type, shape
 from strategies.core import FunctionStrategy, Strategy, argument, check, choice, normalize, repeat, seq, try_
 from strategies.evaluation import bytes_of, has_array, is_expression
+from strategies.memory_bound.family import is_map_of
 from strategies.places import as_one_array, below_shape, mapped
 
 # Elements of a row, up to which threads of a block that has many are faster than a warp for each: measured,
@@ -53,6 +54,15 @@ def is_deep(term: Expr) -> bool:
     return body is not None and is_over_rows(body)
 
 
+def are_alone(term: Expr) -> bool:
+    """Whether rows of arrays are computed of nothing else of these: they are a list, of which blocks take any."""
+    match call(term):
+        case "map", _, [Lambda(row, body), _] if is_over_rows(term):
+            return is_map_of(row, body)
+        case _:
+            return False
+
+
 def innermost(term: Expr) -> tuple[Identifier, Expr] | None:
     """The row, and what is computed of it, of the innermost of maps over rows; None for other terms."""
     match call(term):
@@ -87,7 +97,7 @@ def _computed_from_shared(term: Expr, row: Expr, longest: float) -> bool:
 
 
 def _rows(type_: Type) -> Iterator[tuple[float, int]]:
-    """Of each array in a type the length, infinite where it is known at launch only, and bytes of elements."""
+    """Of each array in a type the length, infinite where that is open, and the bytes of elements."""
     match type_:
         case Array(size, element):
             yield inf if size.value is None else size.value, bytes_of(element) or WORD

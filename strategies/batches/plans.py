@@ -52,6 +52,7 @@ LEAST_TERMS_IN_PARTS = 8  # terms of its sums, from which on they do so (measure
 SMALL_PRODUCTS = range(160, 9001)  # multiplications of products of 16 bits of which they may do so
 LITTLE_USED = 0.16  # the part of fragments that such a product uses, up to which they do so (measured)
 LIMITED = 0.9  # the time of memory, over the cost, from which on they do so (measured)
+LITTLE_USED_OF_ONE, LEAST_WARPS_OF_ONE = 0.2, 2  # the same, and the warps of a block, of a matrix by itself
 HARDLY_USED, HARDLY_LIMITED = 0.1, 0.78  # the same where a smaller part of fragments is used
 LITTLE = 1 / 8  # bytes that are read, for each that is written, where rows are swizzled or tf32
 RESULTS = range(12 * 1024, 48 * 1024 + 1)  # bytes of these results
@@ -112,7 +113,7 @@ def suit_bulk(sizes: Sizes) -> bool:
     several = max(numbers_at_once(sizes)) == MOST_AT_ONCE
     odd = LEAST_OF_MANY if sizes.are_apart or at_once(sizes) > 1 else LEAST_ODD
     least = odd if sizes.is_odd else LEAST_BULK
-    large = sizes.bytes >= (least if _fits_warp(sizes) else 0 if several else LEAST_OF_MANY)
+    large = sizes.bytes_of_two >= (least if _fits_warp(sizes) else 0 if several else LEAST_OF_MANY)
     return large and not (are_crowded(sizes) and _read_again(sizes))
 
 
@@ -163,7 +164,7 @@ def _writes_most(sizes: Sizes) -> bool:
     if sizes.pattern or sizes.width != TRANSPOSED:
         return read <= LITTLE * written and written in RESULTS
     even = sizes.columns % 2 == 0 or written >= LEAST_UNEVEN
-    few = sizes.depth <= ROWS and read <= LITTLE_OF_FEW * written
+    few = sizes.depth * len(sizes.read) <= OPERANDS * ROWS and read <= LITTLE_OF_FEW * written
     return few and even and written >= LEAST_OF_FEW and written % BANK == 0
 
 
@@ -308,12 +309,14 @@ def small_split(sizes: Sizes) -> Split | None:
         return None
     padded = (-(-size // part) * part for size, part in zip(sizes.product, FRAGMENTS["f16"], strict=True))
     used = prod(sizes.product) / prod(padded)
-    if used > LITTLE_USED:
+    single = len(sizes.read) < OPERANDS
+    if used > (LITTLE_USED_OF_ONE if single else LITTLE_USED):
         return None
     split = best_split(sizes, stored=True)
     least = HARDLY_LIMITED if used <= HARDLY_USED else LIMITED
-    limited = sizes.bytes / BYTES >= least * cycles_of_parts(sizes, split)
-    return split if limited and split.threads(sizes) >= LEAST_WARPS * WARP else None
+    limited = sizes.bytes_of_two / BYTES >= least * cycles_of_parts(sizes, split)
+    warps = LEAST_WARPS_OF_ONE if single else LEAST_WARPS
+    return split if limited and split.threads(sizes) >= warps * WARP else None
 
 
 def in_rows(sizes: Sizes, run: bool = False) -> Plan:
@@ -329,9 +332,20 @@ def in_rows(sizes: Sizes, run: bool = False) -> Plan:
     def cost(pair: tuple[int, int]) -> float:
         return round(idle(rows, *pair) * max(1, IN_FLIGHT / loading(sizes, *pair)), 2)
 
-    counts = sizes.counts(TILE, aligned=known is None or not run)
+    counts = sizes.counts(TILE) if known is None or not run else range(*_counts(sizes, rows))
     pairs = [(count, threads) for count in counts for threads in _threads(count * rows, count * sizes.bytes)]
     return Plan(THREADS, *min(pairs, key=cost), split=split, dealt=dealt)
+
+
+def _counts(sizes: Sizes, rows: int) -> tuple[int, int]:
+    """How many a block may have in a run that need not be aligned: enough for a warp, if they fit.
+
+    rows: of each, or parts of rows
+    """
+    each = sizes.bytes_in_block
+    most = max(1, TILE // each, min(LARGEST // each, -(-2 * WARP // rows)))
+    most = min(most, sizes.batch)
+    return min(most, max(1, TILE // each // 2)), most + 1
 
 
 def suit_parts(sizes: Sizes) -> bool:

@@ -47,7 +47,7 @@ class Rows:
 
     @classmethod
     def of(cls, function: Expr, runs: Sequence[Type], result: Type) -> Rows:
-        """Of the body of a map's function, the arrays that its elements are of, and the result, whose sizes are known."""
+        """Of the body of a map's function, the arrays that it is over, and the result. Sizes are known."""
         done = _in_one_map(function)
         _, *sizes = (size.value or 1 for size in shape(result)[0])
         in_matrices = len(sizes) == MATRIX or any(len(shape(run)[0]) > MATRIX for run in runs)

@@ -141,6 +141,11 @@ class Sizes:
     def bytes(self) -> int:
         return sum(self.read) + self.written
 
+    @property
+    def bytes_of_two(self) -> int:
+        """The same where a product reads two matrices: one that is multiplied by itself counts twice."""
+        return self.bytes + (sum(self.read) if len(self.read) == 1 and self.operand and not self.common else 0)
+
     def joined(self, count: int) -> Sizes:
         """Of so many matrices as one, whose rows are those of all.
 
@@ -253,13 +258,15 @@ class Sizes:
         """How many matrices are runs of such multiples, all of them."""
         return lcm(*(alignment // gcd(alignment, part) for part in (*self.read, self.written)))
 
-    def counts(self, most: int, aligned: bool = True) -> list[int]:
-        """How many matrices are at most so many bytes, and at least half of that; the most first.
+    @property
+    def bytes_in_block(self) -> int:
+        """What a block keeps of each."""
+        return self.bytes + (self.by_rows.between if self.by_rows is not None else 0)
 
-        aligned: whether they have to be whole vectors, which the copying unit does not need
-        """
-        each = self.bytes + (self.by_rows.between if self.by_rows is not None else 0)
-        wholes = [self.whole(alignment) for alignment in ALIGNMENTS] if aligned else [1]
+    def counts(self, most: int) -> list[int]:
+        """How many matrices are at most so many bytes, and at least half of that; the most first."""
+        each = self.bytes_in_block
+        wholes = [self.whole(alignment) for alignment in ALIGNMENTS]
         whole = next((n for n in wholes if n * each <= 2 * most), wholes[-1])
         times = min(max(1, most // (whole * each)), -(-self.batch // whole))
         return list(reversed(range(whole * -(-times // 2), whole * times + 1, whole)))

@@ -89,7 +89,7 @@ def _of_rows(loop: Expr) -> Fitting | None:
     function, array = applied[2]
     if not isinstance(function, Lambda) or not _has_array(function.parameter.type):
         return None
-    if _is_map_of(function.parameter, function.body):
+    if is_map_of(function.parameter, function.body):
         return _of_rows(function.body)
     if not is_expression(array):
         return None  # rows take loops to compute
@@ -103,7 +103,7 @@ def _of_rows(loop: Expr) -> Fitting | None:
     return Fitting(rows(), "each row is computed by itself, with reductions of it", KEPT_OR_READ_AGAIN)
 
 
-def _is_map_of(parameter: Identifier, body: Expr) -> bool:
+def is_map_of(parameter: Identifier, body: Expr) -> bool:
     """Whether a map's function maps one over its parameter's rows that depends on nothing else of it."""
     applied = call(body)
     if applied is None or applied[0] != "map" or not isinstance(applied[2][0], Lambda):

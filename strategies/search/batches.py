@@ -124,7 +124,7 @@ def _reason(point: Point, sizes: Sizes, plan: Plan) -> str:
     given = dict(point.parameters)
     count = given.get("count", 0)
     operands = given.get("operands", "")
-    if plan.parts or given.get("by") == THREADS:
+    if plan.parts or sizes.by_rows is not None or given.get("by") == THREADS:
         part = (given.get("rows", 0), given.get("columns", 0))
         taken = by_threads(sizes, part, count, operands == BULK)
     else:
