@@ -145,6 +145,12 @@ KINDS = {
         " |> map((v, (p, q)) => f32(v) * (f32(p) * f32(q))) |> reduce(+, 0))))",
         "bmn,bn,bpn->bmp", "mm",
     ),
+    "weighted_first": Kind(
+        {"A": "mn", "w": "n"},
+        "A |> map(r => A |> map(s => {o}(zip(w)(zip(r)(s))"
+        " |> map((v, (p, q)) => f32(v) * f32(p) * f32(q)) |> reduce(+, 0))))",
+        "bmn,bn,bpn->bmp", "mm",
+    ),
     "sums_of_columns": Kind(
         {"A": "mn"}, "transpose(A) |> map(c => {o}(c |> map(f32) |> reduce(+, 0)))", "bmn->bn", "n"
     ),

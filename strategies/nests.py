@@ -16,7 +16,6 @@ from rise.expr import Expr, Identifier, Lambda, Primitive, call, subterms
 from rise.types import Array, Pair, Scalar, Type, shape
 from strategies.core import FunctionStrategy, Strategy, argument, check, choice, normalize, repeat, seq, try_
 from strategies.evaluation import bytes_of, has_array, is_expression
-from strategies.memory_bound.family import is_map_of
 from strategies.places import as_one_array, below_shape, mapped
 
 # Elements of a row, up to which threads of a block that has many are faster than a warp for each: measured,
@@ -54,11 +53,20 @@ def is_deep(term: Expr) -> bool:
     return body is not None and is_over_rows(body)
 
 
+def is_map_of(function: Lambda) -> bool:
+    """Whether a function maps one over its parameter's rows that depends on nothing else of it."""
+    match call(function.body):
+        case "map", _, [Lambda(row) as inner, Identifier(name)] if has_array(row.type):
+            return name == function.parameter.name and name not in inner.free
+        case _:
+            return False
+
+
 def are_alone(term: Expr) -> bool:
-    """Whether rows of arrays are computed of nothing else of these: they are a list, of which blocks take any."""
+    """Whether rows of arrays are computed of nothing else of these: a list, of which a block takes any."""
     match call(term):
-        case "map", _, [Lambda(row, body), _] if is_over_rows(term):
-            return is_map_of(row, body)
+        case "map", _, [Lambda() as function, _] if is_over_rows(term):
+            return is_map_of(function)
         case _:
             return False
 
@@ -90,6 +98,8 @@ def _computed_from_shared(term: Expr, row: Expr, longest: float) -> bool:
     That is so where they are stored as halves of words; and in short rows that start in different banks.
     """
     sizes, element = shape(term.type)
+    if not isinstance(row.type, Array):
+        return False
     if len(sizes) > 2 and isinstance(element, Scalar) and element.bytes < WORD:
         return longest <= LONGEST_HALVES
     nested = over_rows(over_rows(term) or term) is not None

@@ -144,7 +144,8 @@ class Sizes:
     @property
     def bytes_of_two(self) -> int:
         """The same where a product reads two matrices: one that is multiplied by itself counts twice."""
-        return self.bytes + (sum(self.read) if len(self.read) == 1 and self.operand and not self.common else 0)
+        alone = len(self.read) == 1 and self.operand and not self.common
+        return self.bytes + (sum(self.read) if alone else 0)
 
     def joined(self, count: int) -> Sizes:
         """Of so many matrices as one, whose rows are those of all.

@@ -24,6 +24,7 @@ from strategies.memory_bound.reduction import reduction
 from strategies.memory_bound.rows import rows
 from strategies.memory_bound.stencil import stencil
 from strategies.memory_bound.transposition import TILE, transposition
+from strategies.nests import is_map_of
 from strategies.result_views import gives_parts
 
 # rows whose parts are used are read again: a thread needs what others would keep
@@ -89,7 +90,7 @@ def _of_rows(loop: Expr) -> Fitting | None:
     function, array = applied[2]
     if not isinstance(function, Lambda) or not _has_array(function.parameter.type):
         return None
-    if is_map_of(function.parameter, function.body):
+    if is_map_of(function):
         return _of_rows(function.body)
     if not is_expression(array):
         return None  # rows take loops to compute
@@ -101,17 +102,6 @@ def _of_rows(loop: Expr) -> Fitting | None:
     if _reduces(function.body):
         return Fitting(reduction(), "each row is reduced to one number")
     return Fitting(rows(), "each row is computed by itself, with reductions of it", KEPT_OR_READ_AGAIN)
-
-
-def is_map_of(parameter: Identifier, body: Expr) -> bool:
-    """Whether a map's function maps one over its parameter's rows that depends on nothing else of it."""
-    applied = call(body)
-    if applied is None or applied[0] != "map" or not isinstance(applied[2][0], Lambda):
-        return False
-    function, array = applied[2]
-    same = isinstance(array, Identifier) and array.name == parameter.name
-    inner = isinstance(function, Lambda) and _has_array(function.parameter.type)
-    return same and inner and parameter.name not in function.free
 
 
 def _is_rowwise(term: Expr) -> bool:
