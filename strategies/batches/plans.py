@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from strategies.batches.banks import BANK, PAIR
@@ -53,6 +53,7 @@ SMALL_PRODUCTS = range(160, 9001)  # multiplications of products of 16 bits of w
 LITTLE_USED = 0.16  # the part of fragments that such a product uses, up to which they do so (measured)
 LIMITED = 0.9  # the time of memory, over the cost, from which on they do so (measured)
 LITTLE_USED_OF_ONE, LEAST_WARPS_OF_ONE = 0.2, 2  # the same, and the warps of a block, of a matrix by itself
+FEW_ODD = 16  # matrices of a block where their bytes are odd, however much of fragments they use (measured)
 HARDLY_USED, HARDLY_LIMITED = 0.1, 0.78  # the same where a smaller part of fragments is used
 LITTLE = 1 / 8  # bytes that are read, for each that is written, where rows are swizzled or tf32
 RESULTS = range(12 * 1024, 48 * 1024 + 1)  # bytes of these results
@@ -308,14 +309,16 @@ def small_split(sizes: Sizes) -> Split | None:
     if _writes_most(sizes):
         return None
     padded = (-(-size // part) * part for size, part in zip(sizes.product, FRAGMENTS["f16"], strict=True))
-    used = prod(sizes.product) / prod(padded)
-    single = len(sizes.read) < OPERANDS
-    if used > (LITTLE_USED_OF_ONE if single else LITTLE_USED):
-        return None
+    used, alone = prod(sizes.product) / prod(padded), len(sizes.read) < OPERANDS
     split = best_split(sizes, stored=True)
+    few = sizes.is_odd and sizes.bytes <= LEAST_OF_MANY and split.count >= FEW_ODD
+    if used > (LITTLE_USED_OF_ONE if alone else LITTLE_USED) and not few:
+        return None
     least = HARDLY_LIMITED if used <= HARDLY_USED else LIMITED
     limited = sizes.bytes_of_two / BYTES >= least * cycles_of_parts(sizes, split)
-    warps = LEAST_WARPS_OF_ONE if single else LEAST_WARPS
+    if few and limited:
+        return replace(split, count=FEW_ODD)
+    warps = LEAST_WARPS_OF_ONE if alone else LEAST_WARPS
     return split if limited and split.threads(sizes) >= warps * WARP else None
 
 
