@@ -258,7 +258,13 @@ def stored_in_bulk(s: Rewrite) -> Strategy:
     before: e
     after:  s(e) |> toMem(Shared) |> bulkStore
     """
-    return seq(IN_SHARED, argument(s), IN_GLOBAL, BULK_STORE)
+
+    def chosen(term: Expr) -> Rewrite:
+        if not isinstance(shape(term.type)[1], Scalar):
+            return refuse("stored_in_bulk", "results are pairs, which threads store")
+        return seq(IN_SHARED, argument(s), IN_GLOBAL, BULK_STORE)
+
+    return depending(chosen)
 
 
 # --- what is known of runs --------------------------------------------------------------------------------

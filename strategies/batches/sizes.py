@@ -100,13 +100,15 @@ class Sizes:
         """Of a map over arrays of known sizes; None for other programs."""
         sizes, element = shape(term.type)
         applied = call(term)
-        if applied is None or applied[0] != "map" or not isinstance(applied[2][0], Lambda):
+        if applied is None or applied[0] != "map":
             return None
         function, xs = applied[2]
+        if not isinstance(function, Lambda):
+            return None
         known = [size.value for size in sizes]
         runs = arrays_of(xs.type)
         arrays = any(len(shape(run)[0]) > 1 for run in runs)
-        if not known or None in known[1:] or not arrays or not isinstance(element, Scalar):
+        if not known or None in known[1:] or not arrays or (width := bytes_of(element)) is None:
             return None
         if not all(isinstance(shape(run)[1], Scalar) for run in runs):
             return None
@@ -117,7 +119,7 @@ class Sizes:
         read = [prod(n.value or 1 for n in shape(run)[0][1:]) * width_of(run) for run in runs]
         operand = multiplied_type(parts[0]) if parts else ""
         reductions = [length.value or 1 for part in subterms(function) if (length := reduced_length(part))]
-        written = rows * prod(rest) * element.bytes
+        written = rows * prod(rest) * width
         by_rows = None if parts else Rows.of(function.body, runs, term.type)
         rows = by_rows.count if by_rows is not None else rows
         sides, terms = (rows, prod(rest), max(depths, default=1)), FRAGMENTS.get(operand, (0, 0, 0))[-1]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewrites.result import Result, Success
-from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, application, call, children, subterms
+from rise.expr import Apply, Expr, Lambda, Primitive, application, call, children, subterms
 from rise.types import Array, Index, Pair, Scalar, Type, shape
 from strategies.contiguity import Contiguity, Known, contiguity_of
 from strategies.core import FunctionStrategy, Strategy

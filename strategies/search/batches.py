@@ -72,7 +72,7 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
     if are_few_long(search, sizes):
         return None
     plan = plan_of(sizes)
-    if not single and sizes.batch <= few(search, sizes, plan):
+    if not single and sizes.by_rows is None and sizes.batch <= few(search, sizes, plan):
         return None
     if plan.by != THREADS and Family.MMA not in search.gpu.sustained:
         return None
@@ -144,7 +144,7 @@ def few(search: Search, sizes: Sizes, plan: Plan) -> float:
 def are_few_long(search: Search, sizes: Sizes) -> bool:
     """Whether rows are so few that a warp for each of them fits on the GPU, and so long that it is faster."""
     rows = sizes.by_rows
-    if rows is None or (rows.in_matrices and (rows.in_stages or rows.reduced <= 2 * WARP)):
+    if rows is None or (rows.in_matrices and (rows.in_stages or rows.count == 1 or rows.reduced <= 2 * WARP)):
         return False
     return sizes.batch * sizes.rows <= RESIDENT // WARP * search.gpu.multiprocessors
 

@@ -48,7 +48,7 @@ def test_also_into_the_scope_of_the_next_tile() -> None:
 
 def test_a_bulk_copy_starts_before_others_are_waited_for() -> None:
     waited = i.WaitBarrier(FULL, constant(0))
-    bulk = [*BULK, i.Elected(i.Expect(FULL, 16)), waited]
+    bulk: list[i.Command] = [*BULK, i.Elected(i.Expect(FULL, 16)), waited]
     found = order(*brought("a"), *bulk, USE)
     assert found[-3:] == ["Wait", "WaitBarrier", "Assign"]
     assert found.count("Wait") == 1
@@ -62,7 +62,7 @@ def test_what_reads_a_tile_waits_for_it(between: i.Command) -> None:
 
 def test_a_pipeline_waits_for_the_stage_that_it_computes() -> None:
     """It waits, starts the next copy, and computes: with a later wait nothing would be ahead."""
-    ahead = [i.CopyAsync(at("b"), at("xs")), i.Commit()]
+    ahead: list[i.Command] = [i.CopyAsync(at("b"), at("xs")), i.Commit()]
     kept = ["CopyAsync", "Commit", "Wait", "CopyAsync", "Commit", "Assign"]
     assert order(*brought("a"), *ahead, USE) == kept
     loop = i.For("k", constant(3), i.sequence(i.Wait(0), *ahead, USE))

@@ -111,6 +111,25 @@ def test_few_long_rows_are_computed_by_warps() -> None:
         assert [str(each.point).split()[0] for each in plan.kernels] == [wanted]
 
 
+@pytest.mark.parametrize("batch_", [1, 3, 9001])
+def test_pairs_of_numbers_are_one_kernel(batch_: int) -> None:
+    """Of a matrix, and of each of its rows. Threads store them, since the copying unit takes numbers only."""
+    sums = "(r |> map(f32) |> reduce(+, 0), r |> map(f32) |> reduce(max, -8))"
+    of_rows = f"def f(As: {batch_}.5.17.f16) = As |> map(A => A |> map(r => {sums}))"
+    of_both = (
+        f"def f(As: {batch_}.5.17.f16, xs: {batch_}.17.f16) = zip(As)(xs) |> map((A, x) =>"
+        " (A |> join |> map(f32) |> reduce(+, 0), x |> map(f32) |> reduce(+, 0)))"
+    )
+    for term in map(program, (of_rows, of_both)):
+        plan = auto().choice(term)
+        assert [str(each.point).split()[0] for each in plan.kernels] == ["batch"]
+        if batch_ < 9001:
+            assert exact(term, succeeded(auto()(term)).term)
+        in_bulk = batch(operands="bulk")(term)
+        assert isinstance(in_bulk, Failure)
+        assert "pairs" in in_bulk.reason
+
+
 # --- stages -----------------------------------------------------------------------------------------------
 
 
