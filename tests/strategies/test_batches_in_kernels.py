@@ -163,7 +163,7 @@ OF_ALL = {
     ),
     "rows, then columns": (
         "X: 47.33.29.f32) = X |> map(A => A |> map(softmax) |> transpose |> map(softmax) |> transpose)",
-        ["rows", "columns", "elementwise"],
+        ["rows", "batch", "elementwise"],
     ),
 }
 
