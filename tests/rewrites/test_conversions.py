@@ -16,6 +16,7 @@ from rise.interpret import call
 from strategies.auto import auto
 from strategies.core import body
 from tests.support.batches import operands_of, program
+from tests.support.nightly import every_other
 
 INFINITY = float("inf")
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 6e-8, -6e-8, 65504.0, 2049.0, 1 + 2.0**-11, 1 + 2.0**-12, 1e30, -1e-30, 0.1]
@@ -96,7 +97,7 @@ PROLOGUES = {
 }
 
 
-@pytest.mark.parametrize("prologue", PROLOGUES)
+@pytest.mark.parametrize("prologue", every_other(PROLOGUES))
 def test_tensor_cores_multiply_operands_that_are_narrow_after_all(prologue: str) -> None:
     """Of batches and of large matrices. Others are f32, which threads multiply."""
     term = f"zip(row)(col) |> map((x, y) => {prologue} * f32(y)) |> reduce(+, 0)"

@@ -259,7 +259,7 @@ def layers(name: str, **sizes: int) -> Expr:
     return program(f"def f({given}) = {body}")
 
 
-@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize("name", every_other(CHAINS))
 def test_layers_of_arrays_of_rows_are_products(name: str) -> None:
     """What one layer computes is stored for the next: no thread computes it for each of its results."""
     kernels = AUTO.choice(layers(name, s=200, p=500, i=512, h=1024, o=512)).kernels
@@ -268,7 +268,7 @@ def test_layers_of_arrays_of_rows_are_products(name: str) -> None:
     assert all(kernel.point.strategy != "default" for kernel in small)
 
 
-@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize("name", every_other(CHAINS, 1))
 def test_layers_are_exact(name: str) -> None:
     term = layers(name, s=3, p=7, i=11, h=13, o=5)
     assert exact(term, succeeded(AUTO(term)).term)

