@@ -23,7 +23,7 @@ from rise.expr import Expr
 from rise.interpret import call, random_inputs
 from strategies.auto import auto
 from strategies.matmul import tensor_core as strategy
-from tests.support.nightly import NIGHTLY
+from tests.support.nightly import NIGHTLY, every_other
 from tests.support.programs import program, succeeded
 
 DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
@@ -85,7 +85,7 @@ def is_exact(term: Expr, low: Expr, temporaries: int) -> bool:
     return np.array_equal(execute(made, inputs, "emulate"), call(term, *inputs))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", every_other(NAMES))
 def test_a_part_is_read_in_place_or_copied(name: str) -> None:
     random = Random(name)
     for _ in range(2):
@@ -107,7 +107,7 @@ def test_parts_are_multiplied_by_parts(seed: int) -> None:
     assert is_exact(term, low, first.copied + second.copied)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", every_other(NAMES, 1))
 def test_auto_takes_warpgroups_whatever_the_part(name: str) -> None:
     """Threads multiplied parts that end within an array before, eight times as slow."""
     random = Random(name)

@@ -22,6 +22,7 @@ from strategies.matmul.offsets import multiplied_bytes, offsets_outside, pairs_o
 from strategies.search.identity import identity
 from strategies.search.store import Record, append
 from tests.support.batches import program
+from tests.support.nightly import every_other
 from tests.support.programs import succeeded
 
 HEAD = (
@@ -81,7 +82,7 @@ def test_offsets_stand_beside_sums_and_change_no_result(name: str) -> None:
         np.testing.assert_array_equal(call(made, *inputs), call(term, *inputs))
 
 
-@pytest.mark.parametrize("name", SUMS)
+@pytest.mark.parametrize("name", every_other(SUMS))
 def test_large_ones_are_multiplied_by_tensor_cores(name: str) -> None:
     strategy = auto("sm_90a")
     chosen = [choice.point.strategy for choice in strategy.choice(of(name, 512, 640, 768)).kernels]

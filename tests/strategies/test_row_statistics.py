@@ -191,13 +191,13 @@ def test_rows_that_are_reduced_are_not_stored(name: str) -> None:
         assert stored(made) < 1000 * 3001 / 4, k  # of operands with rows of 100, longer ones are
 
 
-@pytest.mark.parametrize("name", FURTHER)
+@pytest.mark.parametrize("name", every_other(FURTHER))
 def test_what_no_part_of_a_row_gives_is_computed_of_whole_rows(name: str) -> None:
     term = program(name, 66, 70, 392)
     assert_agrees(term, assemble(succeeded(auto(target="sm_90a")(term)).term, "f"))
 
 
-@pytest.mark.parametrize("name", BATCHES)
+@pytest.mark.parametrize("name", every_other(BATCHES))
 def test_rows_of_batches_are_multiplied_once(name: str) -> None:
     """Of sequences that share a matrix, as one list. Where each has its own, the products are stored once."""
     sizes = {"b": 3, "s": 67, "n": 70, "k": 392}
