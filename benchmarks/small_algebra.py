@@ -172,7 +172,7 @@ KINDS = {
         "", "mn",
     ),
 }  # fmt: skip
-# what is no einsum, of operands in f64
+# what `einsum` cannot express, for operands in f64
 OTHERS: Mapping[str, Callable[..., Any]] = {
     "gemv": lambda a, x, y: ALPHA * (a @ x[..., None])[..., 0] + BETA * y,
     "update": lambda a, x, y: a + ALPHA * x[..., None] * y[:, None, :],
@@ -241,7 +241,7 @@ class Setting:
 
     def shape(self, shape: str) -> list[int]:
         sizes = [self.sizes[s] for s in shape.strip("()")]
-        return sizes if shape[:1] == "(" else [self.sizes["b"], *sizes]
+        return sizes if is_shared(shape) else [self.sizes["b"], *sizes]
 
     def value(self, inputs: list[Any]) -> Any:
         if self.case[0] in OTHERS:
@@ -259,7 +259,7 @@ class Setting:
         part, worst = max(1, (1 << 24) // each), 0.0
         for start in range(0, b, part):
             of = [
-                (t if shape[:1] == "(" else t[start : start + part]).double()
+                (t if is_shared(shape) else t[start : start + part]).double()
                 for t, shape in zip(self.inputs, self.kind.arrays.values(), strict=True)
             ]
             exact, size = self.value(of), self.value([t.abs() for t in of])
@@ -292,7 +292,7 @@ def measured(torch: Any, case: Case, kernels: Mapping[str, Built], only: int) ->
         if not error <= 1:
             wrong.append(f"{schedule}: wrong: {error} of what rounding allows")
             continue
-        launches[schedule] = lambda ours=ours: ours(*setting.inputs, out=setting.out)  # type: ignore[misc]
+        launches[schedule] = lambda ours=ours: ours(*setting.inputs, out=setting.out)  # type: ignore[misc]  # by value
     if only:
         return {}, wrong
     total = sum(t.nbytes for t in (*setting.inputs, setting.out))

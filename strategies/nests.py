@@ -18,10 +18,10 @@ from strategies.core import FunctionStrategy, Strategy, argument, check, choice,
 from strategies.evaluation import bytes_of, has_array, is_expression
 from strategies.places import as_one_array, below_shape, mapped
 
-# Elements of a row, up to which threads of a block that has many are faster than a warp for each: measured,
-# where rows are reduced; where each element is computed by itself; where such an element is no whole word
-SHORT, SHORT_WHOLE, LONGEST_HALVES = 512, 64, 128
-WORD, BANKS = 4, 64  # bytes: rows of so many start in few different banks of shared memory
+# Measured: rows of up to so many elements are faster if a block has many of them, and threads compute each
+SHORT = 512  # where rows are reduced: a warp for each is faster if they are longer
+SHORT_WHOLE, LONGEST_HALVES = 64, 128  # where no loop computes an element, of a whole word or of less
+WORD, BANKS = 4, 64  # bytes: rows of multiples of BANKS start in few different banks of shared memory
 
 
 def over_rows(term: Expr) -> Expr | None:

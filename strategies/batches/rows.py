@@ -11,12 +11,10 @@ from rise.types import Type, shape
 from strategies.batches.runs import are_read_at_once
 from strategies.batches.stages import bytes_between, most_rows
 from strategies.batches.threads import one_map
-from strategies.memory_bound.blocks import WARP, reduced_length
+from strategies.memory_bound.blocks import MATRIX, WARP
 
-MATRIX = 2  # dimensions
 # functions that take more instructions than it takes to read a number
 COSTLY = frozenset({"exp", "exp2", "log", "log2", "sin", "cos", "tan", "tanh", "pow", "sqrt", "rsqrt", "div"})
-LONGEST = 512  # elements of a row that threads reduce: with longer ones, a warp for each is faster (measured)
 EACH_OF_ROW = 160  # bytes that a thread reads and writes of a row, at most
 THREADS = (1, 2, 4, 8, 16, 32)  # that have parts of a row
 MOST_DEALT = 12  # elements that a thread computes of a row, at most
@@ -28,7 +26,6 @@ class Rows:
 
     count:   how many an element of the batch has
     length:  the elements of a row of the result
-    reduced: those of the longest that is reduced
     between: the bytes of what takes loops and is read as a whole by others, which a block keeps
     in_matrices: whether an element, or its result, is a matrix, and not only a row
     results: whether they are computed, and not only numbers of them
@@ -38,7 +35,6 @@ class Rows:
 
     count: int
     length: int
-    reduced: int
     between: int
     in_matrices: bool
     results: bool
@@ -52,12 +48,10 @@ class Rows:
         _, *sizes = (size.value or 1 for size in shape(result)[0])
         in_matrices = len(sizes) == MATRIX or any(len(shape(run)[0]) > MATRIX for run in runs)
         results = len(sizes) == (MATRIX if in_matrices else 1)
-        lengths = (length.value or 1 for part in subterms(function) if (length := reduced_length(part)))
         used = {part.declaration.name for part in subterms(function) if isinstance(part, Primitive)}
         return cls(
             count=most_rows(done) if in_matrices else 1,
             length=sizes[-1] if sizes else 1,
-            reduced=max(lengths, default=1),
             between=bytes_between(done),
             in_matrices=in_matrices,
             results=results,

@@ -30,10 +30,10 @@ from strategies.core import (
 from strategies.matmul.staging import ASYNCHRONOUS
 from strategies.matmul.tiling import MATRIX
 from strategies.memory_bound.blocks import MOST_LOADS, WARP, WIDEST, Block, in_groups, refuse
+from strategies.nests import BANKS
 from strategies.operands import nth_operand
 from strategies.places import mapped
 
-BANKS = 64  # bytes: rows that are multiples of so many start in few different banks
 LONG = 128  # bytes of rows that may start in no bank twice: loads and stores of fragments take long
 PART = 16  # bytes of a row that lanes load at once, of which eight rows are in different banks
 PADDING = 8  # elements: rows and columns of fragments are then in different banks

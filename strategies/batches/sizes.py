@@ -12,7 +12,7 @@ from strategies.abstraction import outermost_parts
 from strategies.batches.adjacent import adjacent
 from strategies.batches.banks import Matrices, Run
 from strategies.batches.fragments import FRAGMENTS, ROWS, in_runs
-from strategies.batches.rows import LONGEST, MATRIX, Rows
+from strategies.batches.rows import Rows
 from strategies.batches.runs import (
     PADDING,
     added_by_padding,
@@ -25,7 +25,8 @@ from strategies.batches.runs import (
 from strategies.core import seq, try_
 from strategies.evaluation import bytes_of
 from strategies.matmul.products import Product, is_product, outline_matrix, separate_prologue
-from strategies.memory_bound.blocks import WARP, WIDEST, reduced_length
+from strategies.memory_bound.blocks import MATRIX, WARP, WIDEST, reduced_length
+from strategies.nests import SHORT
 
 ROOM, RESERVED = 227 * 1024, 1024  # bytes of a multiprocessor, and of each of its blocks besides its own
 INSTRUCTIONS = 340  # multiplications of a product, from which on tensor cores take fewer instructions
@@ -183,7 +184,7 @@ class Sizes:
         if self.by_rows is not None:
             rows = self.by_rows
             two = 2 * (taken + rows.between + self.written * rows.results) <= ROOM
-            return (rows.in_matrices or rows.reduced > 1) and rows.reduced <= LONGEST and two
+            return (rows.in_matrices or self.reduced > 1) and self.reduced <= SHORT and two
         wide = self.operand in FRAGMENTS or self.columns <= WIDEST_ROW
         small = max(*self.product, self.reduced) <= LARGEST_SIDE
         return self.matrices and wide and small and taken <= ROOM

@@ -144,7 +144,9 @@ def few(search: Search, sizes: Sizes, plan: Plan) -> float:
 def are_few_long(search: Search, sizes: Sizes) -> bool:
     """Whether rows are so few that a warp for each of them fits on the GPU, and so long that it is faster."""
     rows = sizes.by_rows
-    if rows is None or (rows.in_matrices and (rows.in_stages or rows.count == 1 or rows.reduced <= 2 * WARP)):
+    if rows is None:
+        return False
+    if rows.in_matrices and (rows.in_stages or rows.count == 1 or sizes.reduced <= 2 * WARP):
         return False
     return sizes.batch * sizes.rows <= RESIDENT // WARP * search.gpu.multiprocessors
 

@@ -18,7 +18,6 @@ from strategies.batches.joined import as_one, is_tall, rows_as_batch, suit_joine
 from strategies.batches.plans import JOINED, two_fit
 from strategies.batches.sizes import Sizes
 from tests.support.batches import COLUMNS, ROWS, chosen, exact, lowered, operands_of, program, sizes_of
-from tests.support.nightly import NIGHTLY
 from tests.support.programs import succeeded
 
 AWKWARD = (1, 2, 3, 5, 7, 13, 17, 31, 33, 65)
@@ -71,7 +70,7 @@ def test_matrices_with_one_second_operand_are_exact_as_one() -> None:
     """Sizes, layouts, types, counts and what is beside the products are drawn: few counts divide a batch."""
     seed, ragged, beside = 20261129, 0, 0
     random = Random(seed)
-    for number in range(14 if NIGHTLY else 8):
+    for number in range(14):
         b = random.choice((1, 7, 17))
         m, n, k = (random.choice(AWKWARD) for _ in range(3))
         type_, around = random.choice(("f16", "bf16", "tf32")), random.choice(list(AROUND))
@@ -82,7 +81,7 @@ def test_matrices_with_one_second_operand_are_exact_as_one() -> None:
         assert exact(term, low), f"seed {seed}, number {number}: {b, m, n, k, layouts, type_, around, count}"
         ragged += count > 1 and b % count > 0
         beside += "beside" in around or around == "both"
-    assert ragged > (2 if NIGHTLY else 1) and beside > (4 if NIGHTLY else 2)
+    assert ragged > 2 and beside > 4
 
 
 @pytest.mark.parametrize("around", AROUND)
@@ -177,7 +176,7 @@ def test_tall_matrices_are_exact_as_batches_of_rows() -> None:
     """The last block has fewer rows than the others, or one."""
     seed, fewer = 7, 0
     random = Random(seed)
-    for number in range(10 if NIGHTLY else 5):
+    for number in range(10):
         rows, n, k = random.choice((1, 127, 129, 257, 331)), random.choice(AWKWARD), random.choice(AWKWARD)
         term = tall(rows, n, k, random.choice(("f16", "bf16")), random.random() < 0.5)
         assert exact(term, lowered(term, JOINED)), f"seed {seed}, number {number}: {rows, n, k}"

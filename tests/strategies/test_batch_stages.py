@@ -135,7 +135,7 @@ def test_pairs_of_numbers_are_one_kernel(batch_: int) -> None:
 
 
 def text_of(term: Expr, **settings: object) -> str:
-    return generate(succeeded(batch(**settings)(term)).term, "f").source  # type: ignore[arg-type]
+    return generate(succeeded(batch(**settings)(term)).term, "f").source  # type: ignore[arg-type]  # settings by name
 
 
 def test_arrays_are_brought_once_and_waited_for_once() -> None:
