@@ -1,6 +1,7 @@
 """Products of groups of rows through `auto`, beside torch, in one process.
 
     python benchmarks/grouped.py [--out FOLDER] [--rows 8192] [--groups 8 64] [--seed 0] [--tile H W B]
+    python benchmarks/grouped.py --draw 12 [--seed 0]
     python benchmarks/grouped.py --set block=128,256,64 warp=64,256 fragment=64,256,16 epilogue=rows …
     python benchmarks/grouped.py --check
 
@@ -15,9 +16,11 @@ uneven sizes, drawn once for each number of groups. Compared are
     memory   both operands and the result through memory once, at the bandwidth of a copy of the matrices
 
 Results are compared with products in f64, after the memory for them was filled with NaN. The variants take
-turns, in a new order each round; a time is the median over the rounds.
+turns as CUDA graphs, in a new order each round; a time is the median over the rounds.
 
 With `--set` the products are those of `tensor_core` with these parameters, not of `auto`.
+
+With `--draw` so many numbers of rows and groups and so many n and k are drawn.
 
 With `--check` nothing is timed: whole numbers, whose results have to be exact, in groups of many kinds; and
 tables that contradict each other, with which every row is right or not written.
@@ -27,7 +30,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -47,8 +50,8 @@ HEIGHT, WIDTH, BAND = 128, 256, 8  # of tiles
 LONG_GROUPS, LONG_BAND = 512, 11  # rows, and tiles of a band
 NAMES = ("ours", "products", "grouped", "loop", "one", "memory")
 HEADER = """\
-| groups | n | k | tiles | ours µs | TFLOP/s | products | of _grouped_mm | of a loop | of one | of memory |
-| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"""
+| rows | groups | n | k | tiles | ours µs | TFLOP/s | products | of _grouped_mm | of a loop | of one | of memory |
+| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"""
 
 Settings = Mapping[str, str]
 NONE: Settings = {}
@@ -60,10 +63,10 @@ Offsets = np.ndarray[Any, np.dtype[np.int32]]
 class Line:
     """A row of the table; times in ms by variant, NaN of what is not there."""
 
+    rows: int
     groups: int
     n: int
     k: int
-    rows: int
     tiles: int
     times: Mapping[str, float]
 
@@ -76,7 +79,7 @@ class Line:
         speed = 2e-9 * self.rows * self.n * self.k / ours
         figures = f"{self.tiles} | {1000 * ours:.1f} | {speed:.0f} | {1000 * self.times['products']:.1f} µs"
         others = " | ".join(f"{self.over(name):.3f}" for name in NAMES[2:])
-        return f"| {self.groups} | {self.n} | {self.k} | {figures} | {others} |"
+        return f"| {self.rows} | {self.groups} | {self.n} | {self.k} | {figures} | {others} |"
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,17 @@ def drawn(rows: int, groups: int, seed: int) -> Offsets:
     """Where groups start, and the number of rows: shares as a router gives them, some close to none."""
     generator = np.random.default_rng(seed)
     return starts(generator.multinomial(rows, generator.dirichlet(np.full(groups, 2.0))))
+
+
+def cases(count: int, seed: int) -> Iterator[tuple[int, int, int, int]]:
+    """So many rows, groups, n and k, of matrices that take up to 4 GB; torch takes multiples of 8."""
+    generator = np.random.default_rng(seed)
+    while count:
+        rows, groups = (int(2 ** generator.uniform(*ends)) for ends in ((5, 15), (1, 8)))
+        n, k = (8 * int(2 ** generator.uniform(5, 10)) for _ in range(2))
+        if groups * n * k <= 2 * 10**9:
+            count -= 1
+            yield rows, groups, n, k
 
 
 def starts(sizes: Any) -> Offsets:
@@ -239,9 +253,20 @@ def measured(
         variants["grouped"] = lambda: torch._grouped_mm(x, transposed, offs=behind)
     variants["ours"]()
     check(torch, x, w, ends, out)
-    times = {**dict.fromkeys(NAMES, math.nan), **rotated_ms(torch, variants)}
+    graphs = {name: replayed(torch, launch) for name, launch in variants.items()}
+    times = {**dict.fromkeys(NAMES, math.nan), **rotated_ms(torch, graphs)}
     times["memory"] *= (x.numel() + w.numel() + out.numel()) / (2 * w.numel())
-    return Line(groups, n, k, rows, int((-(-np.diff(offsets) // tile[0])).sum()), times)
+    return Line(rows, groups, n, k, int((-(-np.diff(offsets) // tile[0])).sum()), times)
+
+
+def replayed(torch: Any, launch: Callable[[], Any]) -> Callable[[], Any]:
+    """The same work as a CUDA graph: products of few rows take less time than Python takes to launch them."""
+    launch()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        launch()
+    return graph.replay  # type: ignore[no-any-return]
 
 
 def main() -> None:
@@ -252,6 +277,7 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="time nothing: exact results, for many groups")
     parser.add_argument("--rows", type=int, default=8192)
     parser.add_argument("--groups", type=int, nargs="+", default=[8, 64])
+    parser.add_argument("--draw", type=int, default=0, metavar="COUNT", help="sizes that are drawn")
     parser.add_argument(
         "--tile", type=int, nargs=3, metavar=("H", "W", "B"),
         help="rows and columns of a tile, and how many are a band",
@@ -265,12 +291,12 @@ def main() -> None:
         check_exactly(torch, tile or (HEIGHT, WIDTH, BAND), given.seed, settings)
         return
     lines = []
-    for groups in given.groups:
-        for n, k in SIZES:
-            lines.append(measured(torch, given.rows, groups, n, k, tile, given.seed, settings))
-            print(lines[-1], flush=True)
+    stated = [(given.rows, groups, n, k) for groups in given.groups for n, k in SIZES]
+    for case in cases(given.draw, given.seed) if given.draw else stated:
+        lines.append(measured(torch, *case, tile, given.seed, settings))
+        print(lines[-1], flush=True)
     gpu = torch.cuda.get_device_name()
-    title = f"# Products of groups of {given.rows} rows, bf16, seed {given.seed}, {gpu}"
+    title = f"# Products of groups of rows, bf16, seed {given.seed}, {gpu}"
     table = "\n".join([title, "", HEADER, *map(str, lines), ""])
     write(given.out, "grouped.md", table)
 
