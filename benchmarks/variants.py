@@ -4,8 +4,9 @@
 
 A line of the file is what is computed, and with which schedule:
 
-    groups 8 4096 7168 128 512 8 | tensor_core block=…        g, n, k; 8192 rows in bf16. Of a tile the rows
-                                                               and columns, tiles of a band
+    groups 8 4096 7168 128 512 8 [8192] | tensor_core block=…
+                                                               g, n, k in bf16. Of a tile the rows and columns,
+                                                               tiles of a band; rows in all
     tiled 8 4096 7168 128 | auto                               of groups of as many whole tiles
     batch 128 f16 | batch rows=32                              n, the type of results; 300 MB in all
     products 97 31 120 AT bf16 f32 C relu | auto               m, n, k; whether operands are stored as they
@@ -125,8 +126,9 @@ def sizes_of(case: Case) -> dict[str, int]:
             sizes = {"m": int(m), "n": int(n), "k": int(k)}
             batch = max(1, BYTES // around.bytes_of_matrix(int(m), int(n), int(k), operand, result, words))
             return {"b": batch, **sizes, **({"p": -(-batch // 2)} if "chosen" in words else {})}
-        case "groups", g, n, k, h, w, *_:
-            return {**grouped.tiles(ROWS, int(g), int(h), int(n) // int(w)), "w": int(w), "k": int(k)}
+        case "groups", g, n, k, h, w, _, *rows:
+            there = int(rows[0]) if rows else ROWS
+            return {**grouped.tiles(there, int(g), int(h), int(n) // int(w)), "w": int(w), "k": int(k)}
         case "tiled", g, n, k, h:
             return {"t": ROWS // int(h), "h": int(h), "n": int(n), "k": int(k), "g": int(g)}
         case "batch", n, result:

@@ -29,6 +29,8 @@ from strategies.result_views import gives_parts
 
 # rows whose parts are used are read again: a thread needs what others would keep
 KEPT_OR_READ_AGAIN: tuple[Mapping[str, Any], ...] = ({}, {"keep": False})
+# a thread that computes fewer elements at once needs fewer registers
+WIDE_OR_NARROW: tuple[Mapping[str, Any], ...] = ({}, {"vector": 4}, {"vector": 2}, {"vector": 1})
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def _of_elements(term: Expr) -> Fitting | None:
     sizes, element = shape(term.type)
     if not sizes:
         return None
-    by_elements = Fitting(elementwise(), "each element is computed by itself")
+    by_elements = Fitting(elementwise(), "each element is computed by itself", WIDE_OR_NARROW)
     if not isinstance(element, Scalar):
         return by_elements
     if len(sizes) == MATRIX and _columns_are_contiguous(term):
