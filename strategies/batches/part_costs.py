@@ -66,14 +66,15 @@ class Split:
 
 def best_split(
     sizes: Sizes, part: tuple[int, int] = (0, 0), count: int = 0, padding: int = 0, stored: bool = False
-) -> Split:
-    """The fastest.
+) -> Split | None:
+    """The fastest; None where a block has too few threads for all parts of a matrix.
 
     part, count: the rows and columns of a thread, and the matrices of a block; 0: any
     padding:     elements that rows are padded by
     stored:      whether only those count whose results leave as a run
     """
-    return next(split for split in ranked(sizes, part, count, padding) if split.stored or not stored)
+    known = ranked(sizes, part, count, padding)
+    return next((split for split in known if split.stored or not stored), None)
 
 
 def best_parts(sizes: Sizes, number: int) -> list[tuple[int, int]]:

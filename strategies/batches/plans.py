@@ -47,8 +47,6 @@ LEAST_SECOND, LEAST_TERMS = 81, 41  # the same of the second operand only, and t
 LEAST_CROWDED = 24  # terms of sums where its rows are crowded
 MOST_LONGER = 1.6  # how many times as long its rows may be copied, so that threads divide them evenly
 MOST_CROWDED = 32 * 40  # elements of a result, up to which crowded rows of its operands are padded
-LEAST_IN_PARTS = 2000  # multiplications of a product, from which on threads compute parts of it (measured)
-LEAST_TERMS_IN_PARTS = 8  # terms of its sums, from which on they do so (measured)
 SMALL_PRODUCTS = range(160, 9001)  # multiplications of products of 16 bits of which they may do so
 LITTLE_USED = 0.16  # the part of fragments that such a product uses, up to which they do so (measured)
 LIMITED = 0.9  # the time of memory, over the cost, from which on they do so (measured)
@@ -279,9 +277,11 @@ def by_threads(sizes: Sizes, part: tuple[int, int] = (0, 0), count: int = 0, in_
     part, count: the rows and columns of a thread, and the matrices of a block; 0: chosen
     in_bulk:     whether the copying unit brings matrices, and not threads
     """
-    if sizes.by_rows is not None or (not any(part) and not suit_parts(sizes)):
+    if sizes.by_rows is not None or (not any(part) and not sizes.suit_parts):
         return in_rows(sizes, in_bulk)
     split = best_split(sizes, part, count, 0 if in_bulk else padding(sizes))
+    if split is None:
+        return in_rows(sizes, in_bulk)
     return Plan(THREADS, split.count, split.threads(sizes), split.stored, parts=split.parts)
 
 
@@ -296,6 +296,8 @@ def suit_padded_parts(sizes: Sizes) -> bool:
     if not longer:
         return False
     padded, as_they_are = (best_split(sizes, padding=more) for more in (longer, 0))
+    if padded is None or as_they_are is None:
+        return False
     return cycles_of_parts(sizes, padded) < cycles_of_parts(sizes, as_they_are)
 
 
@@ -311,6 +313,8 @@ def small_split(sizes: Sizes) -> Split | None:
     padded = (-(-size // part) * part for size, part in zip(sizes.product, FRAGMENTS["f16"], strict=True))
     used, alone = prod(sizes.product) / prod(padded), len(sizes.read) < OPERANDS
     split = best_split(sizes, stored=True)
+    if split is None:
+        return None
     few = sizes.is_odd and sizes.bytes <= LEAST_OF_MANY and split.count >= FEW_ODD
     if used > (LITTLE_USED_OF_ONE if alone else LITTLE_USED) and not few:
         return None
@@ -349,12 +353,6 @@ def _counts(sizes: Sizes, rows: int) -> tuple[int, int]:
     most = max(1, TILE // each, min(LARGEST // each, -(-2 * WARP // rows)))
     most = min(most, sizes.batch)
     return min(most, max(1, TILE // each // 2)), most + 1
-
-
-def suit_parts(sizes: Sizes) -> bool:
-    """Whether threads are faster with parts of several rows each."""
-    large = prod(sizes.product) >= LEAST_IN_PARTS and sizes.depth >= LEAST_TERMS_IN_PARTS
-    return sizes.runs is not None and sizes.operand not in FRAGMENTS and large
 
 
 def idle(rows: int, count: int, threads: int) -> float:

@@ -35,7 +35,10 @@ OPERANDS = 2  # of a product
 CHUNK = 16  # bytes
 PATTERNS, SWIZZLED_ROWS = (128, 64), 8  # bytes of a row within which chunks are swizzled; rows of a pattern
 MOST_PANELS = 3  # of a row: more boxes take longer than bank conflicts (measured)
-LARGEST_SIDE = 128  # rows, columns and depth of a product: with larger ones a block has enough to do
+LARGEST_SIDE = 128  # rows, columns and depth of a product, up to which no tiles of it are faster
+LEAST_IN_PARTS = 2000  # multiplications of a product, from which on threads compute parts of it (measured)
+LEAST_TERMS_IN_PARTS = 8  # terms of its sums, from which on they do so (measured)
+LONGEST_SIDE = 1024  # the same of products that a block takes at all
 MANY = 1 << 20  # matrices of a batch, where their number is known at launch only
 ALIGNMENTS = (WIDEST, 8, 4)  # bytes: of the runs of a block, the best first
 
@@ -185,9 +188,19 @@ class Sizes:
             rows = self.by_rows
             two = 2 * (taken + rows.between + self.written * rows.results) <= ROOM
             return (rows.in_matrices or self.reduced > 1) and self.reduced <= SHORT and two
-        wide = self.operand in FRAGMENTS or self.columns <= WIDEST_ROW
-        small = max(*self.product, self.reduced) <= LARGEST_SIDE
-        return self.matrices and wide and small and taken <= ROOM
+        wide = self.operand in FRAGMENTS or self.columns <= WIDEST_ROW or self.suit_parts
+        return self.matrices and wide and self.longest_side <= LONGEST_SIDE and taken <= ROOM
+
+    @property
+    def longest_side(self) -> int:
+        """Of a product, or how many elements a reduction has, if there are more."""
+        return max(*self.product, self.reduced)
+
+    @property
+    def suit_parts(self) -> bool:
+        """Whether threads are faster with parts of several rows each."""
+        large = prod(self.product) >= LEAST_IN_PARTS and self.depth >= LEAST_TERMS_IN_PARTS
+        return self.runs is not None and self.operand not in FRAGMENTS and large
 
     @property
     def by_fragments(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from rise.types import TF32
 from strategies.batches.fragments import COLUMNS, FRAGMENTS, ROWS
 from strategies.batches.plans import ALL_BANKS, DIRECT
-from strategies.batches.sizes import CHUNK, Sizes
+from strategies.batches.sizes import CHUNK, LARGEST_SIDE, Sizes
 from strategies.matmul.schedule import Schedule
 
 TILE, STEP = 32, 64  # rows and columns of a tile; terms of its sums at a time
@@ -52,7 +52,8 @@ def slices(sizes: Sizes) -> Schedule | None:
     part = _of_four_warps(rows, columns)
     if sizes.operand != str(TF32) or not crowded or not sizes.are_chunks or part is None:
         return None
-    if not min(sizes.product) >= LEAST_SLICED < max(sizes.product) or depth % SLICE:
+    least, most = min(sizes.product), max(sizes.product)
+    if not least >= LEAST_SLICED < most <= LARGEST_SIDE or depth % SLICE:
         return None
     return Schedule(
         block=(rows, columns, SLICE), warp=part, fragment=FRAGMENTS[sizes.operand],

@@ -10,7 +10,7 @@ from rise.instructions import Family
 from strategies.batches.batch import PLANS, matrices_of
 from strategies.batches.fragments import COLUMNS, ROWS
 from strategies.batches.joined import as_one, is_one_product, is_tall, rows_as_batch, suit_joined
-from strategies.batches.part_costs import Split, best_parts
+from strategies.batches.part_costs import MOSTLY_WRITTEN, Split, best_parts
 from strategies.batches.plans import (
     BLOCKS,
     BULK,
@@ -35,7 +35,7 @@ from strategies.batches.plans import (
     suit_second,
     two_fit,
 )
-from strategies.batches.sizes import MANY, Sizes
+from strategies.batches.sizes import LARGEST_SIDE, MANY, Sizes
 from strategies.batches.tiles import slices, tiles
 from strategies.matmul.cuda_core import Tile
 from strategies.memory_bound.blocks import WARP
@@ -48,6 +48,7 @@ FEW_WHOLE, FEW_TILES = 4, 1 / 3
 # Measured: how many runs, of an odd number of elements or not, threads bring sooner than the copying unit.
 FEW_RUNS = {True: 2.5, False: 8}
 PAIR = 4  # bytes
+LONGEST_OF_LARGE = 32  # elements of a row that a thread computes, of a product with more than LARGEST_SIDE
 PARTS = 3  # how many parts for each thread are tried
 # tiles of matrices, of which a multiprocessor has room for one only: the fastest from 117 to 127 rows
 QUARTERS = Tile((64, 64, 16), (32, 32), (8, 4), stages=2)
@@ -72,6 +73,8 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
     if are_few_long(search, sizes):
         return None
     plan = plan_of(sizes)
+    if sizes.longest_side > LARGEST_SIDE and sizes.by_rows is None and not suit_large(sizes, plan):
+        return None
     if not single and sizes.by_rows is None and sizes.batch <= few(search, sizes, plan):
         return None
     if plan.by != THREADS and Family.MMA not in search.gpu.sustained:
@@ -132,6 +135,24 @@ def _reason(point: Point, sizes: Sizes, plan: Plan) -> str:
     count = count or taken.count
     done = "multiplied" if sizes.operand else "computed"
     return f"{count} of a batch of {many} for each block, {done} by {WORKERS[taken.by]}"
+
+
+def suit_large(sizes: Sizes, plan: Plan) -> bool:
+    """Whether a block takes larger products sooner as a whole than in tiles: measured.
+
+    The copying unit brings tiles of whole fragments sooner where all sides are long, or no second block fits:
+    of others the tiles have parts that lie behind the matrix, or threads copy them. Results have to leave as
+    a run, unless they are few.
+    """
+    whole = sizes.are_chunks and all(side % ROWS == 0 for side in sizes.product)
+    if whole and (min(sizes.product) > LARGEST_SIDE or not two_fit(sizes)):
+        return False
+    if plan.parts is not None:
+        few_results = sizes.written <= MOSTLY_WRITTEN * sizes.bytes
+        return two_fit(sizes) and (plan.stored or few_results)
+    if plan.by == THREADS:
+        return plan.stored and sizes.columns <= LONGEST_OF_LARGE
+    return plan.stored or suit_bulk(sizes)
 
 
 def few(search: Search, sizes: Sizes, plan: Plan) -> float:
@@ -220,6 +241,6 @@ def alternatives(sizes: Sizes, plan: Plan) -> Iterator[Point]:
         yield Point.of("batch", {"rows": ROWS if plan.rows > ROWS else 2 * ROWS})
     yield Point.of("batch", {"count": 2 * plan.count})
     if plan.by == THREADS and sizes.runs is not None:
-        (rows, columns), *_ = best_parts(sizes, 1)
-        yield Point.of("batch", {"by": THREADS, "rows": rows, "columns": columns})
+        for rows, columns in best_parts(sizes, 1):
+            yield Point.of("batch", {"by": THREADS, "rows": rows, "columns": columns})
     yield Point.of("batch", {"epilogue": DIRECT})

@@ -67,6 +67,7 @@ SOFT, HARDER = 4, 8  # the powers of the soft maximum: of what a tile waits for;
 # which part of the time for shared memory still counts; measured
 STEADY, POWERED, BESIDE_POWERED = 80_000, 1.15, 0.85
 ROUNDED = 1e-9  # more than roundings change of a cost
+SECTOR = 32  # bytes that memory writes at least
 CHOSEN = 1.6  # times as long, where data choose the matrices of tiles one by one; measured
 SPREAD = 2  # times the root of a number of groups: how far what is missing of them is from the mean, at most
 TENSOR_CORES = 4  # of a multiprocessor
@@ -262,9 +263,11 @@ def l2_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 def is_in_order(p: Problem, s: Schedule) -> bool:
     """Whether tiles side by side share operands, also where data choose their matrices.
 
-    Where each matrix has few columns, the order that data say is that of tiles, too.
+    Where each matrix has few columns, the order that data say is that of tiles, too; and so it is where
+    matrices have a part of their rows, which are groups in this order.
     """
-    return not p.scattered or s.raster_matrices > 1 or tiles_of_one(p, s) == s.cluster or p.n <= FEW_COLUMNS
+    few = tiles_of_one(p, s) == s.cluster or p.n <= FEW_COLUMNS
+    return not p.scattered or s.raster_matrices > 1 or few or p.missing > 0
 
 
 def port(p: Problem, s: Schedule, gpu: Gpu) -> float:
@@ -344,13 +347,24 @@ def epilogue_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     if s.ahead:
         read = EXPOSED * read + 2 * added / gpu.shared_rate
     computed = p.work / LANES if s.split_k == 1 else 0
-    stored = size * sector / port(p, s, gpu)
+    stored = size * sector / port(p, s, gpu) + of_sectors(p, s, gpu)
     if p.by_elements and s.epilogue != "shared":
         computed *= ON_FRAGMENTS
     if p.by_elements and s.split_k == 1:
         stored += BY_LANES if s.epilogue == "direct" else BY_ROWS
     finished = (computed + read + stored) / s.split_cluster
     return gpu.latency + s.block[0] * s.block[1] * (finished + 2 * each / gpu.shared_rate + exchanged(s, gpu))
+
+
+def of_sectors(p: Problem, s: Schedule, gpu: Gpu) -> float:
+    """Cycles for an element of a tile whose rows begin in a sector that the tile before ends in.
+
+    Memory keeps only whole sectors, so what is there is read first. Where rows of the result do not begin in
+    whole sectors, all tiles have such rows. Of swapped operands the rows of a tile are columns of the result.
+    """
+    width, row = (s.block[0], p.m) if s.swap_operands else (s.block[1], p.n)
+    parted = width < row and width * p.result_bytes % SECTOR > 0 == row * p.result_bytes % SECTOR
+    return p.result_bytes * busy(p, s, gpu) / gpu.dram_rate if parted and s.split_k == 1 else 0.0
 
 
 def interrupted(p: Problem, s: Schedule, gpu: Gpu, tile: float) -> float:
