@@ -268,7 +268,7 @@ class _Kernels:
     def _batch(self, closed: Expr, bound: int, single: bool = False) -> Result:
         """A batch of small matrices, of which a block takes several.
 
-        single: also of few matrices. Tiles of each are faster, but not behind other kernels
+        single: also of few or large matrices. Tiles of each are faster, but not behind other kernels
         """
         found = batched(self.search, closed, single)
         if found is None:

@@ -198,8 +198,9 @@ class Sizes:
 
     @property
     def suit_parts(self) -> bool:
-        """Whether threads are faster with parts of several rows each."""
-        large = prod(self.product) >= LEAST_IN_PARTS and self.depth >= LEAST_TERMS_IN_PARTS
+        """Whether threads are faster with parts of several rows each, or rows are too long for one."""
+        long = self.depth >= LEAST_TERMS_IN_PARTS or self.columns > WIDEST_ROW
+        large = prod(self.product) >= LEAST_IN_PARTS and long
         return self.runs is not None and self.operand not in FRAGMENTS and large
 
     @property

@@ -59,7 +59,7 @@ WORKERS = {THREADS: "threads", WARPS: "a warp each", BLOCKS: "all of its warps"}
 def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice, Success] | None:
     """The kernel of a closed program that is a batch of small products; None where it is none.
 
-    single: also of few matrices, for which tiles of each are better where there are some
+    single: also of few or large matrices, for which tiles of each are better where there are some
     """
     body = program
     while isinstance(body, Lambda):
@@ -73,9 +73,7 @@ def batched(search: Search, program: Expr, single: bool = False) -> tuple[Choice
     if are_few_long(search, sizes):
         return None
     plan = plan_of(sizes)
-    if sizes.longest_side > LARGEST_SIDE and sizes.by_rows is None and not suit_large(sizes, plan):
-        return None
-    if not single and sizes.by_rows is None and sizes.batch <= few(search, sizes, plan):
+    if not single and sizes.by_rows is None and not suits_block(search, sizes, plan):
         return None
     if plan.by != THREADS and Family.MMA not in search.gpu.sustained:
         return None
@@ -135,6 +133,13 @@ def _reason(point: Point, sizes: Sizes, plan: Plan) -> str:
     count = count or taken.count
     done = "multiplied" if sizes.operand else "computed"
     return f"{count} of a batch of {many} for each block, {done} by {WORKERS[taken.by]}"
+
+
+def suits_block(search: Search, sizes: Sizes, plan: Plan) -> bool:
+    """Whether a block takes all of a product sooner than one of its tiles."""
+    if sizes.longest_side > LARGEST_SIDE and not suit_large(sizes, plan):
+        return False
+    return sizes.batch > few(search, sizes, plan)
 
 
 def suit_large(sizes: Sizes, plan: Plan) -> bool:

@@ -25,6 +25,7 @@ from tests.attack.through_auto import chosen, definition
 TARGETS = ("sm_80", "sm_90a")
 BATCHES = (1, 2, 3, 7, 13, 31, 101)
 LARGEST = 128
+LONGEST, LONG = 700, 0.3  # of a side beyond which tiles may be faster; how often there is one
 AWKWARD = (1, 2, 3, 5, 7, 8, 13, 15, 16, 17, 31, 32, 33, 64, 65, 127, 128)
 WORK = 500_000  # products of numbers, at most: the emulator is slow
 SMALL = 20_000
@@ -89,6 +90,8 @@ def f(t: Nat, m: Nat, n: Nat, k: Nat)
     def _sizes(self, random: Random) -> dict[str, int]:
         while True:
             sizes = [random.choice((random.choice(AWKWARD), random.randint(1, LARGEST))) for _ in "mnk"]
+            if random.random() < LONG:
+                sizes[random.randrange(3)] = random.randint(LARGEST + 1, LONGEST)
             batch = random.choice(BATCHES)
             if batch * int(np.prod(sizes)) <= self.work:
                 return {"t": batch, **dict(zip("mnk", sizes, strict=True))}

@@ -259,11 +259,14 @@ def test_bytes_of_patches_beside_a_reduction_of_columns() -> None:
 
 @pytest.mark.parametrize("second", ["", "3."])
 def test_arrays_of_matrices_with_odd_rows_are_copied_as_a_whole(second: str) -> None:
-    """Bulk copies take longer rows: those of all matrices, by one kernel, before the products."""
+    """Bulk copies take longer rows: those of all matrices, by one kernel, before the products.
+
+    Rows are too long for a block to take a matrix as a whole.
+    """
     columns = f"transpose(B) |> map(fun(col => {DOT}))"
     each = f"A |> map(fun(row => {columns}))"
     product = f"zip(A)(B) |> map(fun((A, B) => {each}))" if second else f"A |> map(fun(A => {each}))"
-    term = data_flow(check_expression(f"fun((A: 3.130.67.f16, B: {second}67.129.f16) => {product})"))
+    term = data_flow(check_expression(f"fun((A: 3.70.1031.f16, B: {second}1031.65.f16) => {product})"))
     strategy = auto()
     low = succeeded(strategy(term)).term
     assert chosen(strategy, term) == ["tensor_core"]

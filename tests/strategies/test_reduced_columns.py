@@ -180,7 +180,7 @@ def test_results_are_threads_however_many_lists_there_are() -> None:
     text = (
         "T: 50.8.f32, I: {}.3.Idx[50]) = I |> map(is => is |> map(i => T |> idx(i)) |> transpose |> map(sum))"
     )
-    for lists, launched in ((1000, (1, 1000, 1)), (70000, (547, 1, 1))):
+    for lists, launched in ((1000, (1, 1000, 1)), (70000, (4375, 1, 1))):
         low = succeeded(AUTO(program(f'import "prelude.rise" def f({text.format(lists)}'))).term
         assert assemble(low, "f").kernels[0].launch.grid_at({}) == launched
 
