@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from codegen.execute import execute
 from codegen.pipeline import assemble
 from rise.check.specialise import inputs_of
+from rise.errors import CompilationError
+from rise.expr import Expr
 from rise.interpret import call, random_inputs
+from strategies.auto import auto
 from strategies.memory_bound.family import fitting
 from tests.support.nightly import every_other
 from tests.support.programs import program, succeeded
@@ -59,6 +64,27 @@ def test_the_strategy_that_fits_derives_a_kernel(text: str) -> None:
     inputs = random_inputs(inputs_of(term), 0, exact=True)
     made = assemble(succeeded(found.strategy(term)).term, "f")
     assert np.allclose(execute(made, inputs, "emulate"), call(term, *inputs), rtol=1e-5, atol=1e-6)
+
+
+def test_elements_that_take_too_many_registers_are_computed_fewer_at_once() -> None:
+    """Each version of a compiler spills registers in other kernels; loops are slower than half a vector."""
+    term = program("fun((A: 5.45.f16, x: 45.f16) => A |> map(row => zip(row)(x) |> map((a, b) => a + b)))")
+    widths = []
+
+    def builds(low: Expr, target: str | None) -> int:
+        widths.append(vectors(low))
+        if widths[-1] > 2:
+            raise CompilationError("R0832", "it spills registers")
+        return 0
+
+    assert str(auto().first_that(builds).choice(term)).startswith("auto: elementwise vector=2")
+    assert widths == [8, 4, 2]
+
+
+def vectors(low: Expr) -> int:
+    """How many elements a thread stores at once, at most."""
+    found = re.findall(r"copy_vector<(\d+)>", assemble(low, "f").kernels[0].source)
+    return max((int(width) for width in found), default=1)
 
 
 @pytest.mark.parametrize(

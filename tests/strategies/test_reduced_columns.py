@@ -185,6 +185,20 @@ def test_results_are_threads_however_many_lists_there_are() -> None:
         assert assemble(low, "f").kernels[0].launch.grid_at({}) == launched
 
 
+@pytest.mark.parametrize("columns", ["A |> transpose", "zip(A |> transpose)(w)"])
+def test_columns_of_large_matrices_in_arrays_are_beside_each_other(columns: str) -> None:
+    """No block takes two such matrices, and threads that each read a column of one would read far apart."""
+    each = "c => sum(c)" if "zip" not in columns else "(c, y) => sum(c) * y"
+    text = (
+        'import "prelude.rise" def f(t: Nat)(As: t.307.97.f32, ws: t.97.f32) ='
+        f" zip(As)(ws) |> map((A, w) => {columns} |> map({each}))"
+    )
+    few, many = program(text, t=3), program(text, t=300)
+    for term in (few, many):
+        assert [kernel.point.strategy for kernel in AUTO.choice(term).kernels] == ["columns"]
+    assert exact(few, succeeded(AUTO(few)).term)
+
+
 # --- what is refused --------------------------------------------------------------------------------------
 
 
