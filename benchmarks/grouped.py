@@ -50,9 +50,10 @@ CHECKED = ((512, 1024), (520, 200))
 HEIGHT, WIDTH, BAND = 128, 256, 8  # of tiles
 LONG_GROUPS, LONG_BAND = 512, 11  # rows, and tiles of a band
 NAMES = ("ours", "products", "grouped", "loop", "one", "memory")
-HEADER = """\
-| rows | groups | n | k | tiles | ours µs | TFLOP/s | products | of _grouped_mm | of a loop | of one | of memory |
-| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"""
+HEADER = (
+    "| rows | groups | n | k | tiles | ours µs | TFLOP/s | products | of _grouped_mm | of a loop | of one |"
+    f" of memory |\n|{' ---: |' * 12}"
+)
 
 Settings = Mapping[str, str]
 NONE: Settings = {}
@@ -295,8 +296,8 @@ def main() -> None:
         return
     lines = []
     stated = [(given.rows, groups, n, k) for groups in given.groups for n, k in SIZES]
-    for case in cases(given.draw, given.seed) if given.draw else stated:
-        lines.append(measured(torch, *case, tile, given.seed, settings))
+    for rows, groups, n, k in cases(given.draw, given.seed) if given.draw else stated:
+        lines.append(measured(torch, rows, groups, n, k, tile, given.seed, settings))
         print(lines[-1], flush=True)
     gpu = torch.cuda.get_device_name()
     title = f"# Products of groups of rows, bf16, seed {given.seed}, {gpu}"

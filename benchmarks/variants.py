@@ -4,9 +4,8 @@
 
 A line of the file is what is computed, and with which schedule:
 
-    groups 8 4096 7168 128 512 8 [8192] | tensor_core block=…
-                                                               g, n, k in bf16. Of a tile the rows and columns,
-                                                               tiles of a band; rows in all
+    groups 8 4096 7168 128 512 8 [8192] | tensor_core block=…  g, n, k in bf16. Of a tile the rows and
+                                                               columns, tiles of a band; rows in all
     tiled 8 4096 7168 128 | auto                               of groups of as many whole tiles
     batch 128 f16 | batch rows=32                              n, the type of results; 300 MB in all
     products 97 31 120 AT bf16 f32 C relu | auto               m, n, k; whether operands are stored as they

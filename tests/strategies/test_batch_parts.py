@@ -296,6 +296,7 @@ def test_splits_keep_threads_busy_and_fit() -> None:
         m, n, k = (random.randint(1, 118) for _ in range(3))
         sizes = sizes_of(products(1 << 14, m, n, k, "f32", random.choice(["AA", "AT", "TA", "TT"])))
         split = best_split(sizes)
+        assert split is not None
         assert split.parts.sums <= MOST_SUMS and split.threads(sizes) <= MOST_WARPS * WARP
         assert split.turns(sizes) == 1 and blocks(sizes, split) >= 1
         full += split.count * split.parts.of_matrix(sizes) > split.threads(sizes) - WARP
