@@ -197,6 +197,11 @@ class Sizes:
         return max(*self.product, self.reduced)
 
     @property
+    def is_large(self) -> bool:
+        """Whether a product has a side longer than those of which no tiles are faster."""
+        return self.by_rows is None and self.longest_side > LARGEST_SIDE
+
+    @property
     def suit_parts(self) -> bool:
         """Whether threads are faster with parts of several rows each, or rows are too long for one."""
         long = self.depth >= LEAST_TERMS_IN_PARTS or self.columns > WIDEST_ROW

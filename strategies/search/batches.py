@@ -137,7 +137,7 @@ def _reason(point: Point, sizes: Sizes, plan: Plan) -> str:
 
 def suits_block(search: Search, sizes: Sizes, plan: Plan) -> bool:
     """Whether a block takes all of a product sooner than one of its tiles."""
-    if sizes.longest_side > LARGEST_SIDE and not suit_large(sizes, plan):
+    if sizes.is_large and not suit_large(sizes, plan):
         return False
     return sizes.batch > few(search, sizes, plan)
 
@@ -187,10 +187,11 @@ def are_few_rows(search: Search, sizes: Sizes, plan: Plan) -> bool:
 def are_few_runs(search: Search, sizes: Sizes, plan: Plan) -> bool:
     """Whether threads bring matrices sooner, since few waves of blocks hide little of the latency.
 
-    Rows of odd lengths come so only where the plan has pairs of elements stored at once.
+    Rows of odd lengths come so only where the plan has pairs of elements stored at once, and larger products
+    never: few threads would have many copies each.
     """
     odd = sizes.copied_at_once < PAIR
-    few_ = sizes.batch <= FEW_RUNS[odd] * search.gpu.multiprocessors
+    few_ = sizes.batch <= FEW_RUNS[odd] * search.gpu.multiprocessors and not sizes.is_large
     return not sizes.are_chunks and few_ and (not odd or plan.vector > 0)
 
 

@@ -15,7 +15,7 @@ from strategies.batches.tiles import slices
 from strategies.search.batches import batched
 from strategies.search.choice import Search
 from strategies.search.hardware import for_target
-from tests.support.batches import exact, products, program, sizes_of
+from tests.support.batches import exact, operands_of, products, program, sizes_of
 from tests.support.nightly import every_other, in_turn
 from tests.support.programs import succeeded
 
@@ -104,6 +104,14 @@ def test_slices_of_tf32_are_of_sides_up_to_the_largest() -> None:
     """Each of four warps has a quarter of the result in its registers."""
     assert slices(sizes_of(products(500, 128, 96, 64, "f32", "AA", "rounded to tf32"))) is not None
     assert slices(sizes_of(products(500, 256, 96, 64, "f32", "AA", "rounded to tf32"))) is None
+
+
+def test_few_long_products_come_by_the_copying_unit() -> None:
+    """Two warps compute 33 × 7 results: their threads would bring 700 numbers each."""
+    term = products(1, 33, 7, 573, "f32", "TT")
+    found = batched(HOPPER, term, single=True)
+    assert found is not None and operands_of(found[0]) == "bulk"
+    assert exact(term, found[1].term)
 
 
 def test_what_tiles_do_not_take_a_block_does() -> None:
