@@ -36,9 +36,9 @@ CHUNK = 16  # bytes
 PATTERNS, SWIZZLED_ROWS = (128, 64), 8  # bytes of a row within which chunks are swizzled; rows of a pattern
 MOST_PANELS = 3  # of a row: more boxes take longer than bank conflicts (measured)
 LARGEST_SIDE = 128  # rows, columns and depth of a product, up to which no tiles of it are faster
+LONGEST_SIDE = 1024  # the same, up to which a block takes all of a product at all
 LEAST_IN_PARTS = 2000  # multiplications of a product, from which on threads compute parts of it (measured)
 LEAST_TERMS_IN_PARTS = 8  # terms of its sums, from which on they do so (measured)
-LONGEST_SIDE = 1024  # the same of products that a block takes at all
 MANY = 1 << 20  # matrices of a batch, where their number is known at launch only
 ALIGNMENTS = (WIDEST, 8, 4)  # bytes: of the runs of a block, the best first
 
