@@ -33,6 +33,14 @@ SAME_ZIP = rule(
 )
 
 
+MAP_OF_PAIRS = rule(
+    "map of pairs",
+    "xs |> map(fun(x => (f(x), g(x))))",
+    "zip(xs |> map(f))(xs |> map(g))",
+    meaning="An array of pairs is the zip of an array of their first members and one of their second ones.",
+)
+
+
 def components(term: Expr) -> Iterator[Expr]:
     """The arrays that a nest of zips is of, from left to right."""
     match call(term):

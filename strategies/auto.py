@@ -44,10 +44,11 @@ from strategies.cuts import (
     scan_in_blocks,
     terms_stored,
     value_stored,
+    values_stored,
 )
 from strategies.default import default, lowered_by, most_levels
 from strategies.evaluation import bytes_of, has_array, has_levels, is_expression
-from strategies.forms import FORMS, inlined
+from strategies.forms import FORMS, inlined, members_apart
 from strategies.kernels import each_kernel
 from strategies.matmul.alignment import computed_in_copies
 from strategies.matmul.beside import stored_together
@@ -456,13 +457,26 @@ class _Kernels:
             return self._of_closed(before[1], bound)
         found = self._fitted(closed)
         if isinstance(found, str):
-            cuts = map(self._parts, (terms_stored, columns_reduced, scan_in_blocks, part_stored))
-            others = choice(*map(self._in_form, FORMS), *cuts)
+            ways = (terms_stored, columns_reduced, scan_in_blocks, part_stored, values_stored)
+            cuts = map(self._parts, ways)
+            others = choice(*map(self._in_form, FORMS), seq(members_apart, self._again), *cuts, self._listed)
             return choice(others, lambda part: self._default(part, found))(term)
         chosen, result = found
         said = chosen.reason if before == NOTHING else f"{chosen.reason}; {before}"
         self.made.append(replace(chosen, reason=said))
         return self._of_closed(result, bound)
+
+    def _listed(self, term: Expr) -> Result:
+        """What is in arrays in arrays as one list, if that is not left to loops, too."""
+        listed = rows_as_list(term)
+        if not isinstance(listed, Success):
+            return Failure("listed", term, "nothing is in arrays in arrays")
+        tried = _Kernels(self.search, self.inputs)
+        found = below_shape(tried.all)(listed.term)
+        looped = any(made.point.strategy == DEFAULT.strategy for made in tried.made)
+        if looped or not isinstance(found, Success):
+            return Failure("listed", term, "loops compute a list of it")
+        return seq(lambda _: listed, below_shape(self._again))(term)
 
     def _fitted(self, closed: Expr) -> tuple[Choice, Success] | str:
         """A program by the memory-bound schedule that fits it, or why there is none."""

@@ -120,6 +120,7 @@ def first_of_each(s: Strategy) -> Strategy:
     return seq(choice(seq(s, GLOBAL_FIRST), stored_of_each(s)), try_(GLOBAL_FIRST))
 
 
+values_stored = first_of_each(value_stored)
 # what the outermost reductions combine: its parts are computed in parallel, before
 terms_stored = first_of_each(
     at_parts(_of_loops("reduce"), "terms_stored", "no reduction of what takes loops", operand(IN_GLOBAL))

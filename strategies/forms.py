@@ -9,10 +9,11 @@ from rewrites.prologue import INLINE
 from rewrites.reductions import REDUCE_FLAT_MAP
 from rewrites.result import Failure, Result
 from rewrites.storing import is_global
-from rewrites.zips import JOIN_INSIDE_ZIP
+from rewrites.zips import JOIN_INSIDE_ZIP, MAP_OF_PAIRS
 from rise.expr import Expr, Lambda, call
 from rise.normal import occurrences
 from strategies.core import FunctionStrategy, choice, normalize, seq, top_down
+from strategies.evaluation import is_expression
 from strategies.nests import elements_as_rows, elements_of_all_as_rows, rows_as_list
 from strategies.normal_forms import view_inlined
 from strategies.parts_apart import parts_apart
@@ -50,6 +51,18 @@ def _unzips_last(term: Expr) -> Result:
 
 
 unzips_last = FunctionStrategy("unzips_last", _unzips_last)
+
+
+def _members_apart(term: Expr) -> Result:
+    """A map for each member of the pairs that one gives: kernels of their own compute them."""
+    match call(term):
+        case "map", _, [Lambda(_, body), _] if (pair := call(body)) is not None and pair[0] == "pair":
+            if not all(map(is_expression, pair[2])):
+                return MAP_OF_PAIRS(term)
+    return Failure("members_apart", term, "no map gives pairs that take loops")
+
+
+members_apart = FunctionStrategy("members_apart", _members_apart)
 # of programs that memory-bound schedules take
 FORMS = (
     seq(top_down(unzips_last), normalize(unzips_last)),
