@@ -21,7 +21,10 @@ ELEMENTS = {
     f"({TOTAL}, x |> reduce(max, -64))": ["reduction", "reduction", "elementwise"],
     f"({TOTAL}, (x |> reduce(+, 0), y |> reduce(+, 0)))": ["reduction"] * 3 + ["elementwise"] * 2,
     f"{SUMS} A |> map(p => zip(p)(s) |> map((a, b) => a - b))": ["columns", "elementwise"],
-    f"let y = A |> map(p => {DOT.format('x')}) in B |> map(p => {DOT.format('y')})": ["reduction", "reduction"],
+    f"let y = A |> map(p => {DOT.format('x')}) in B |> map(p => {DOT.format('y')})": [
+        "reduction",
+        "reduction",
+    ],
     f"{Z} A |> map(p => {DOT.format('x')} + z)": ["reduction", "rows"],
 }
 LISTED = ["", "2."]  # what is around the array of matrices
