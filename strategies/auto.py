@@ -285,9 +285,11 @@ class _Kernels:
         short = seq(of_short_rows, below_shape(self._batched))
         alone = seq(check(are_alone, "rows_of_arrays", "rows need more of their matrix"), rows_as_list)
         by_columns = check(lambda found: not is_over_columns(found), "rows_of_arrays", "columns are reduced")
-        listed = seq(rows_as_list, below_shape(seq(by_columns, short)))
-        ways = choice(seq(alone, below_shape(short)), short, listed, self._long_rows)
-        ways = ways if is_over_rows(fused.term) else short
+        rows = seq(by_columns, short)  # of a list: neighbours would read the columns of a matrix far apart
+        ways = choice(
+            seq(alone, below_shape(rows)), short, seq(rows_as_list, below_shape(rows)), self._long_rows
+        )
+        ways = ways if is_over_rows(fused.term) else rows
         return seq(lambda _: fused, ways)(term)
 
     def _long_rows(self, term: Expr) -> Result:

@@ -185,6 +185,14 @@ def test_results_are_threads_however_many_lists_there_are() -> None:
         assert assemble(low, "f").kernels[0].launch.grid_at({}) == launched
 
 
+@pytest.mark.parametrize("rows", [33, 100, 501, 700])
+@pytest.mark.parametrize("name", ["sums", "times a vector", "with a number for each", "two of each"])
+def test_many_columns_of_a_matrix_are_beside_each_other(name: str, rows: int) -> None:
+    """No block takes them as a list of rows, of which each would be read from one end of the matrix on."""
+    term = of_matrix(REDUCED[name], rows, 100003)
+    assert [kernel.point.strategy for kernel in AUTO.choice(term).kernels] == ["columns"]
+
+
 @pytest.mark.parametrize("columns", ["A |> transpose", "zip(A |> transpose)(w)"])
 def test_columns_of_large_matrices_in_arrays_are_beside_each_other(columns: str) -> None:
     """No block takes two such matrices, and threads that each read a column of one would read far apart."""
