@@ -5,6 +5,7 @@ from __future__ import annotations
 from rewrites.algorithmic import FLATTEN_INNER, MAP_FUSION, MAP_IDENTITY
 from rewrites.lets import named_value
 from rewrites.maps import LET_INLINE, MAP_LAST_FISSION
+from rewrites.memory import IN_GLOBAL
 from rewrites.prologue import INLINE
 from rewrites.reductions import REDUCE_FLAT_MAP
 from rewrites.result import Failure, Result
@@ -16,6 +17,7 @@ from strategies.core import FunctionStrategy, choice, normalize, seq, top_down
 from strategies.evaluation import is_expression
 from strategies.nests import elements_as_rows, elements_of_all_as_rows, rows_as_list
 from strategies.normal_forms import view_inlined
+from strategies.operands import nth_operand
 from strategies.parts_apart import parts_apart
 from strategies.result_views import at_computed
 
@@ -54,11 +56,12 @@ unzips_last = FunctionStrategy("unzips_last", _unzips_last)
 
 
 def _members_apart(term: Expr) -> Result:
-    """A map for each member of the pairs that one gives: kernels of their own compute them."""
+    """A map for each member of the pairs that one gives: kernels of their own store those that take loops."""
     match call(term):
         case "map", _, [Lambda(_, body), _] if (pair := call(body)) is not None and pair[0] == "pair":
-            if not all(map(is_expression, pair[2])):
-                return MAP_OF_PAIRS(term)
+            looped = [number for number, member in enumerate(pair[2]) if not is_expression(member)]
+            if looped:
+                return seq(MAP_OF_PAIRS, *(nth_operand(number, IN_GLOBAL) for number in looped))(term)
     return Failure("members_apart", term, "no map gives pairs that take loops")
 
 

@@ -20,6 +20,7 @@ Z = "let z = y |> reduce(max, -64) in"
 ELEMENTS = {
     f"({TOTAL}, x |> reduce(max, -64))": ["reduction", "reduction", "elementwise"],
     f"({TOTAL}, (x |> reduce(+, 0), y |> reduce(+, 0)))": ["reduction"] * 3 + ["elementwise"] * 2,
+    f"({TOTAL}, A |> map(p => p |> reduce(max, -64)) |> reduce(+, 0))": ["reduction"] * 3 + ["elementwise"],
     f"{SUMS} A |> map(p => zip(p)(s) |> map((a, b) => a - b))": ["columns", "elementwise"],
     f"let y = A |> map(p => {DOT.format('x')}) in B |> map(p => {DOT.format('y')})": [
         "reduction",
