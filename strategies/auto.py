@@ -473,12 +473,16 @@ class _Kernels:
         listed = rows_as_list(term)
         if not isinstance(listed, Success):
             return Failure("listed", term, "nothing is in arrays in arrays")
-        tried = _Kernels(self.search, self.inputs)
+        tried = replace(self, made=[], terms=[], in_front=[], results={*self.results}, stored={*self.stored})
         found = below_shape(tried.all)(listed.term)
         looped = any(made.point.strategy == DEFAULT.strategy for made in tried.made)
         if looped or not isinstance(found, Success):
             return Failure("listed", term, "loops compute a list of it")
-        return seq(lambda _: listed, below_shape(self._again))(term)
+        self.made += tried.made
+        self.terms += tried.terms
+        self.in_front += tried.in_front
+        self.results, self.stored = tried.results, tried.stored
+        return seq(lambda _: listed, lambda _: found)(term)
 
     def _fitted(self, closed: Expr) -> tuple[Choice, Success] | str:
         """A program by the memory-bound schedule that fits it, or why there is none."""

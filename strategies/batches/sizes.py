@@ -198,7 +198,7 @@ class Sizes:
 
     @property
     def is_large(self) -> bool:
-        """Whether a product has a side longer than those of which no tiles are faster."""
+        """Whether a product has a side of more than LARGEST_SIDE elements."""
         return self.by_rows is None and self.longest_side > LARGEST_SIDE
 
     @property

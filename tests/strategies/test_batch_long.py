@@ -95,7 +95,7 @@ def test_of_what_is_not_a_whole_chunk_no_side_is_too_long_up_to_the_room() -> No
 
 
 def test_a_product_with_too_many_parts_for_a_block_is_refused_by_name() -> None:
-    """No split has so many sums, so each thread has a row; and then there is no room."""
+    """Threads then compute a row each, and shared memory has no room for the operands."""
     result = batch()(products(2, 723, 192, 229, "f32", "TT"))
     assert isinstance(result, Failure) and "bytes of shared memory" in result.story()
 
